@@ -15,6 +15,7 @@ from api.backend.pseudonyms import AnyContract, Pseudonyms
 from api.backend.version_cache import VersionCache
 from services.bus.configuration import BusFiles
 from services.contracts.errors import UnavailableError
+from services.identity.service_keys import PSEUDONYMS, ServiceKeys
 from services.process.settings import Settings
 from services.round_store.failures import UPGRADE_COMMAND
 from services.round_store.schema import check_schema
@@ -55,7 +56,12 @@ class Backend:
     @cached_property
     def pseudonyms(self) -> Pseudonyms:
         """Names of the sites for callers who may not know which plants they are."""
-        return Pseudonyms.from_file(self.settings.home / "pseudonyms.key")
+        return Pseudonyms(self.service_keys.get(PSEUDONYMS))
+
+    @cached_property
+    def service_keys(self) -> ServiceKeys:
+        """The keys that all API processes share, held to what the store knows of them."""
+        return ServiceKeys(self.settings.home, self.store.service_keys)
 
     @cached_property
     def nats_users(self) -> NatsUsers:

@@ -21,6 +21,7 @@ from services.round_store.plans import PlanRepository
 from services.round_store.retention import RetentionRepository
 from services.round_store.runs import RunRepository
 from services.round_store.schema import check_schema
+from services.round_store.service_keys import ServiceKeyRepository
 from services.round_store.session import BUSY_SECONDS, Database, SessionProvider, UnitOfWork, make_engine
 from services.round_store.sessions import SessionRepository
 from services.round_store.sites import SiteRepository
@@ -43,6 +44,7 @@ class Repositories:
         self.plans = PlanRepository(scope)
         self.retention = RetentionRepository(scope)
         self.runs = RunRepository(scope)
+        self.service_keys = ServiceKeyRepository(scope)
         self.sessions = SessionRepository(scope)
         self.sites = SiteRepository(scope)
         self.tokens = TokenRepository(scope)

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from services.contracts.history.audit import BACKUP_RESTORED
 from services.contracts.history.events import Webhook
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
+from services.identity.service_keys import MEANINGS
 from services.process.settings import Settings
 from tests.api.system.examined import examined
 
@@ -46,6 +48,22 @@ def test_the_key_of_webhooks_is_missed_where_there_are_some(home: Path, capsys: 
     assert (code, found["webhooks.key"]["state"]) == (1, "fail")
     assert "1 webhooks are signed by it" in found["webhooks.key"]["said"]
     assert "add the webhooks anew" in found["webhooks.key"]["todo"]
+
+
+@pytest.mark.parametrize("name", sorted(MEANINGS))
+def test_a_key_that_is_not_the_services_is_found(name: str, started: Path, capsys: Capture) -> None:
+    """Of another machine's home, or gone: the store knows the fingerprint of the one that was used first."""
+    begin_with_keys(Settings.load(started, {}))
+    check = f"{name} of the service"
+    assert check not in examined(started, capsys)[1]
+    (started / name).write_text("cd" * 32)
+    code, found = examined(started, capsys)
+    assert (code, found[check]["state"]) == (1, "fail")
+    assert found[check]["said"].endswith(f"{name} is not the key that this service uses")
+    assert f":{started / name} here" in found[check]["todo"] and f"`ballast key replace {name}`" in found[check]["todo"]
+    (started / name).unlink()
+    code, found = examined(started, capsys)
+    assert (code, found[check]["state"]) == (1, "fail") and found[check]["said"].endswith(f"{name} is missing")
 
 
 def test_a_registry_that_is_gone_is_not_made_anew(home: Path, capsys: Capture) -> None:
