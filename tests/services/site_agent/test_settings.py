@@ -78,6 +78,17 @@ def test_the_default_policy_is_what_its_text_says(path: Path) -> None:
     assert "level-bundle" in policy.methods
 
 
+@pytest.mark.parametrize("asked", [(), ("own_scores",), ("seen_alone",), ("figures",)])
+def test_a_new_policy_tells_beyond_the_run_only_what_was_asked_for(path: Path, asked: tuple[str, ...]) -> None:
+    path.write_text(default_policy_text(("pump",), **dict.fromkeys(asked, True)))
+    policy = SitePolicy.from_toml(path)
+    assert (policy.own_scores, "each site" in policy.reveal) == ("own_scores" in asked, "seen_alone" in asked)
+    assert policy.tell_drift == policy.tell_exposure == ("figures" in asked)
+    assert (policy.audit_every_round, policy.auditors, policy.one_class) == (False, (), False)
+    assert (policy.min_samples, policy.min_test_samples, policy.min_class_samples) == (20, 5, 5)
+    assert (policy.max_answers_per_run, policy.max_runs_per_day, policy.lift_limit) == (1000, 50, 2.0)
+
+
 def test_an_empty_policy_allows_nothing(path: Path) -> None:
     path.write_text("")
     task = Task(
