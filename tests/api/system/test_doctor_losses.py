@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from sqlalchemy import text
 
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
+from api.system import facts
 from services.contracts.history.audit import BACKUP_RESTORED
 from services.contracts.history.events import Webhook
 from services.contracts.keys.signing import new_seed_file
@@ -89,6 +95,18 @@ def test_a_folder_that_anybody_may_write_to_is_found(started: Path, capsys: Capt
             1, "fail", f"chmod o= {folder}"
         )
         folder.chmod(0o700)
+
+
+def test_a_chain_ends_with_the_first_of_its_certificates(tmp_path: Path) -> None:
+    ends, pems = [], []
+    for number, days in enumerate((400, 20, 90)):
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{number}")])
+        ends.append(NOW.replace(microsecond=0) + timedelta(days=days))
+        made = x509.CertificateBuilder(name, name, key.public_key(), number + 1, NOW, ends[-1]).sign(key, SHA256())
+        pems.append(made.public_bytes(Encoding.PEM))
+    (tmp_path / "chain.pem").write_bytes(b"".join(pems))
+    assert facts._expiry(tmp_path / "chain.pem") == ends[1]
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "server.pem"])
