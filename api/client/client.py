@@ -210,7 +210,7 @@ class Client:
 def _word(text: str) -> str:
     """Name as one part of a path; ``InvalidRequestError`` for one that would be another address.
 
-    ``NotThereError`` for one with a slash: nothing has such a name, and a server takes ``%2F`` for a slash all the same.
+    ``NotThereError`` for one with a slash: nothing has such a name, and a server takes ``%2F`` for a slash.
     """
     if not text.strip("."):
         raise InvalidRequestError(f"{text!r} is no name")

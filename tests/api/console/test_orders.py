@@ -56,9 +56,9 @@ def test_a_plant_is_removed_for_a_reason(world: Any, signed_in: Callable[..., An
 def test_a_champion_changes_for_a_reason(world: Any, signed_in: Callable[..., Any]) -> None:
     first, second = world.new_model("reasons", 0.9, 0.85)
     person, here = signed_in(world), "/console/models/reasons"
-    for wanted in (first, second):
-        assert person.post(f"{here}/versions/{wanted}/promote").status_code == 422
-        assert person.post(f"{here}/versions/{wanted}/promote", reason="as it is", ignore_gates="yes").status_code == 303
+    for promote in (f"{here}/versions/{first}/promote", f"{here}/versions/{second}/promote"):
+        assert person.post(promote).status_code == 422
+        assert person.post(promote, reason="as it is", ignore_gates="yes").status_code == 303
     assert person.post(f"{here}/rollback").status_code == 422
     actions = [each.action for each in world.backend.store.audit.list_events(limit=2)]
     assert actions == ["model.promote", "model.promote"]
