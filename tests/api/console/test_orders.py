@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def test_a_live_run_is_told_no_longer_than_the_session_lasts(
         if len(looks) == 9:  # so that it ends at all events
             store.runs.finish_run(NEWER, "cancelled", "a test")
 
-    monkeypatch.setattr(runs.asyncio, "sleep", pause)
+    monkeypatch.setattr(runs, "asyncio", SimpleNamespace(sleep=pause))
     told = person.get(f"/console/runs/{NEWER}/events").text
     assert told.count("event: rounds") == len(looks) == 2
     assert told.rstrip().endswith('event: end\ndata: {"reason": "unauthenticated"}')
