@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from flows.endings import SKIPPED
 from flows.labels import run_tag
 from services.contracts.history.run import Run
 from tests.journeys.asking import ask_prefect, deployment, until_prefect
@@ -80,7 +79,7 @@ def test_each_run_has_one_flow_run_and_goes_on_where_one_process_is_killed(
     for run in ended.values():
         numbers = [record.round for record in works.store.runs.get_rounds(run.run_id)]
         assert numbers == list(range(1, run.rounds + 1)), "no round twice, none left out"
-        states = [each["state"]["name"] for each in flow_runs(works, run)]
-        assert SKIPPED not in states and len(states) <= 2, states
+        names = [each["state"]["name"] for each in flow_runs(works, run)]
+        assert names.count("Completed") == 1, names
         (version,) = works.store.model_versions.list_versions(run.plan.name, limit=5)
         assert version.run_id == run.run_id
