@@ -43,7 +43,8 @@ def test_weights_may_miss_one_by_rounding_alone() -> None:
 
 
 def test_a_round_waits_for_no_plant_that_the_plan_does_not_name() -> None:
-    assert refusal(**EACH_SITE, waiting={"sites": {"a": 1, "c": 2, "b": 0}}) == "waiting names sites that are not in sites: c"
+    said = refusal(**EACH_SITE, waiting={"sites": {"a": 1, "c": 2, "b": 0}})
+    assert said == "waiting names sites that are not in sites: c"
     assert plan(**EACH_SITE, waiting={"sites": {"a": 1}}).waiting is not None
     assert plan(**EACH_SITE | {"sites": []}, waiting={"sites": {"c": 2}}).waiting is not None, "every active site"
     assert "cohort's sum" in refusal(waiting={})

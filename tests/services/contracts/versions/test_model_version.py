@@ -21,7 +21,8 @@ from services.contracts.versions.version_facts import PlantFreshness, ReusedCuts
 LATER = {"calibration", "tuning", "coupling", "reused", "freshness"}
 """Members that documents of earlier releases do not have; under their signature there must be none of them."""
 KIND = AssetType(
-    name="pump", features=(Feature(name="flow", unit="l/min", low=0, high=2), Feature(name="oil", unit="K", low=0, high=1)),
+    name="pump",
+    features=tuple(Feature(name=name, unit="1", low=0, high=2) for name in ("flow", "oil")),
     fault_classes=(FaultClass(name="healthy", severity=0), FaultClass(name="leak", severity=1)),
     target=Target(name="wear", unit="mm", low=1, high=5),
 )
