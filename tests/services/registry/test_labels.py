@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.machines.target import Target
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
