@@ -41,7 +41,8 @@ def test_another_address_is_refused(text: str) -> None:
     ({"scopes": ("profile",)}, "scopes must have openid"), ({"scopes": ()}, "scopes"), ({"roles": {}}, "roles"),
     ({"algorithms": ("HS256",)}, "algorithms"), ({"algorithms": ("none",)}, "algorithms"), ({"algorithms": ()}, "algo"),
     ({"leeway_seconds": 301}, "leeway_seconds"), ({"leeway_seconds": -1}, "leeway_seconds"),
-    ({"roles": {"ops": "root"}}, "roles"), ({"audience": ""}, "audience"), ({"jwks_url": "http://id.example.com"}, "jwks"),
+    ({"roles": {"ops": "root"}}, "roles"), ({"audience": ""}, "audience"),
+    ({"jwks_url": "http://id.example.com"}, "jwks"),
 ])
 def test_settings_that_let_in_too_many_are_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
@@ -57,4 +58,5 @@ def test_people_sign_in_where_the_console_has_an_address() -> None:
 
 def test_the_loopback_is_this_machine_alone() -> None:
     assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
-    assert not any(map(is_loopback, ("", "0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "localhost.", "local", "127.1.example")))
+    others = ("", "0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "localhost.", "local", "127.1.example")
+    assert not any(map(is_loopback, others))
