@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from services.registry.error_translation import mlflow_errors
-from services.registry.mlflow_connection import again_if_refused, if_there, unless_there
+from services.registry.mlflow_connection import again_if_refused, if_there, pages, unless_there
 
 KINDS = [
     (codes.RESOURCE_DOES_NOT_EXIST, NotFoundError), (codes.RESOURCE_ALREADY_EXISTS, ConflictError),
@@ -62,3 +62,21 @@ def test_what_two_wrote_at_once_is_written_again_and_once(refusals: int, calls: 
         with pytest.raises(MlflowException, match="twice"):
             again_if_refused(write)
     assert len(made) == calls
+
+
+def test_a_search_goes_on_to_its_last_page() -> None:
+    held = {None: ([1, 2], "a"), "a": ([], "b"), "b": ([3], "")}
+
+    class Page(list[int]):
+        """A page as MLflow gives it: a list with the token of the next."""
+
+        token = ""
+
+    def search(*, filter_string: str, page_token: str | None) -> Page:
+        found, token = held[page_token]
+        page = Page(found)
+        page.token = token
+        assert filter_string == "name = 'x'"
+        return page
+
+    assert pages(search, "name = 'x'") == [1, 2, 3]
