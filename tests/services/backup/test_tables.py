@@ -110,19 +110,20 @@ def test_rows_that_are_not_kept_are_left_out_and_every_part_has_the_names(
 ) -> None:
     store = RoundStore.open(new_sqlite())
     try:
-        for number in range(1, 10):
+        for number in range(1, 11):
             with store.database.write() as session:
                 note(session, "run.begun", plan="weekly", run_id=f"{number:032x}")
         with store.engine.connect() as connection:
             (table,) = [each for each in tables.reflected(connection) if each.name == "events"]
             (none,) = tables.dump(connection, table, lambda row: False)
             assert list(tables.rows(none)) == [] and none.count(b"\n") == 1
-            monkeypatch.setattr(tables, "MEMBER_BYTES", 300)
-            parts = list(tables.dump(connection, table, lambda row: row["number"] % 3 != 0))
-        assert len(parts) > 1 and {part.splitlines()[0] for part in parts} == {none.strip()}
-        found = [row for part in parts for row in tables.rows(part)]
-        assert [row["number"] for row in found] == [1, 2, 4, 5, 7, 8]
-        assert all(row["at"].utcoffset() == timedelta(0) for row in found)
+            for size in (1, 300, 450, 600):
+                monkeypatch.setattr(tables, "MEMBER_BYTES", size)
+                parts = list(tables.dump(connection, table, lambda row: row["number"] % 3 != 0))
+                assert len(parts) > 1 and {part.splitlines()[0] for part in parts} == {none.strip()}
+                found = [row for part in parts for row in tables.rows(part)]
+                assert [row["number"] for row in found] == [1, 2, 4, 5, 7, 8, 10]
+                assert all(row["at"].utcoffset() == timedelta(0) for row in found)
     finally:
         store.close()
 

@@ -64,6 +64,18 @@ def test_what_two_wrote_at_once_is_written_again_and_once(refusals: int, calls: 
     assert len(made) == calls
 
 
+def test_what_failed_otherwise_is_not_written_again() -> None:
+    made: list[int] = []
+
+    def write() -> None:
+        made.append(1)
+        raise MlflowException("gone", error_code=codes.INTERNAL_ERROR)
+
+    with pytest.raises(MlflowException, match="gone"):
+        again_if_refused(write)
+    assert made == [1]
+
+
 def test_a_search_goes_on_to_its_last_page() -> None:
     held = {None: ([1, 2], "a"), "a": ([], "b"), "b": ([3], "")}
 
