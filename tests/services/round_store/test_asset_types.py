@@ -32,6 +32,6 @@ def test_numbers_only_grow_and_old_ones_stay(store: RoundStore, asset_type: Asse
     assert store.asset_types.get(asset_type.name, 3).asset_type.version == 3
     found = [(each.asset_type.name, each.asset_type.version) for each in store.asset_types.list_asset_types()]
     assert found == [("other", 2), ("pump", 1), ("pump", 3), ("pump", 12)]
-    for name, version in (("pump", 2), ("nobody", None)):
+    for name, number in (("pump", 2), ("nobody", None)):
         with pytest.raises(NotFoundError, match=f"no asset type {name}"):
-            store.asset_types.get(name, version)
+            store.asset_types.get(name, number)
