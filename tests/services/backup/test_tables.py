@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from services.backup import tables
 from services.backup.home_files import below, files_of
@@ -91,6 +91,41 @@ def test_counters_go_on_after_the_last_number(new_sqlite: Callable[[], str], new
     finally:
         store.close()
         copy.close()
+
+
+def test_a_table_is_emptied_before_those_that_it_refers_to(new_sqlite: Callable[[], str]) -> None:
+    store = RoundStore.open(new_sqlite())
+    try:
+        planted(store)
+        with store.engine.execution_options(ballast_writes=True).begin() as connection:
+            wanted = [table for table in tables.reflected(connection) if table.name in ("runs", "run_state_parts")]
+            tables.empty(connection, wanted)
+            assert [connection.scalar(select(func.count()).select_from(table)) for table in wanted] == [0, 0]
+    finally:
+        store.close()
+
+
+def test_rows_that_are_not_kept_are_left_out_and_every_part_has_the_names(
+    new_sqlite: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RoundStore.open(new_sqlite())
+    try:
+        for number in range(1, 11):
+            with store.database.write() as session:
+                note(session, "run.begun", plan="weekly", run_id=f"{number:032x}")
+        with store.engine.connect() as connection:
+            (table,) = [each for each in tables.reflected(connection) if each.name == "events"]
+            (none,) = tables.dump(connection, table, lambda row: False)
+            assert list(tables.rows(none)) == [] and none.count(b"\n") == 1
+            for size in (1, 300, 450, 600):
+                monkeypatch.setattr(tables, "MEMBER_BYTES", size)
+                parts = list(tables.dump(connection, table, lambda row: row["number"] % 3 != 0))
+                assert len(parts) > 1 and {part.splitlines()[0] for part in parts} == {none.strip()}
+                found = [row for part in parts for row in tables.rows(part)]
+                assert [row["number"] for row in found] == [1, 2, 4, 5, 7, 8, 10]
+                assert all(row["at"].utcoffset() == timedelta(0) for row in found)
+    finally:
+        store.close()
 
 
 def test_keys_are_taken_and_what_is_made_anew_is_not(tmp_path: Path) -> None:

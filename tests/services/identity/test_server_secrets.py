@@ -40,3 +40,28 @@ def test_a_short_one_is_refused(tmp_path: Path, text: str) -> None:
     secrets.prefect_file.write_text(text)
     with pytest.raises(UnavailableError, match="cut short"):
         _ = secrets.prefect
+
+
+def test_all_but_the_whole_of_a_secret_is_cut_short(tmp_path: Path) -> None:
+    """By a single character, as an editor may leave it, and with the user in front counted apart."""
+    secrets = ServerSecrets(tmp_path)
+    secrets.make()
+    for path in (secrets.prefect_file, secrets.mlflow_file, secrets.mlflow_form_file):
+        whole = path.read_text()
+        path.write_text(whole.strip()[:-1] + "\n")
+        with pytest.raises(UnavailableError, match=f"{path} is cut short"):
+            secrets.check()
+        path.write_text(whole)
+    secrets.check()
+
+
+def test_nobody_else_on_the_host_reads_them(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    secrets = ServerSecrets(folder)
+    secrets.make()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for path in (secrets.prefect_file, secrets.mlflow_file, secrets.mlflow_form_file):
+        assert path.stat().st_mode & 0o777 == 0o600
+    folder.chmod(0o755)
+    secrets.make()
+    assert folder.stat().st_mode & 0o077 == 0

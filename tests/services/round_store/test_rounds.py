@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
 from services.contracts.errors import ConflictError, InvalidInputError
-from services.contracts.history.run import RoundRecord, Run, SiteAnswer
+from services.contracts.history.run import AnswerStatus, RoundRecord, Run, SiteAnswer
 from services.round_store.run_states import DamagedStateError
 from services.round_store.run_tables import RoundRow, RunStateRow, SiteUpdateRow
 from services.round_store.store import RoundStore
@@ -210,3 +211,38 @@ def test_frames_are_kept_while_a_run_lasts_and_evidence_for_good(
     assert runs.get_exchange(running.run_id, 1, "plant-2") is None
     assert runs.get_evidence(running.run_id, "plant-2") == b"proof"
     assert runs.get_evidence(running.run_id, "plant-1") is None
+
+
+def test_a_late_answer_is_kept_under_the_round_of_its_question(
+    store: RoundStore, running: Run, make_record: MakeRecord
+) -> None:
+    """An auditor looks for what was answered to the question, whenever it came."""
+    late = SiteAnswer(site_id="a", status="accepted", question=1)
+    store.runs.commit_round(make_record(running.run_id, 1, answers=()), STATE)
+    own = SiteAnswer(site_id="b", status="accepted")
+    frames = {"a": (b"task 1", b"answer to 1"), "b": (b"task 2", b"answer to 2")}
+    store.runs.commit_round(make_record(running.run_id, 2, answers=(late, own)), STATE, frames)
+    found = [store.runs.get_exchange(running.run_id, number, site) for number in (1, 2) for site in "ab"]
+    assert found == [frames["a"], None, None, frames["b"]]
+
+
+def test_only_who_is_excluded_is_left_out_for_good(store: RoundStore, running: Run, make_record: MakeRecord) -> None:
+    answers = tuple(
+        SiteAnswer(site_id=f"s{number}", status=status) for number, status in enumerate(get_args(AnswerStatus))
+    )
+    store.runs.commit_round(make_record(running.run_id, 1, answers=answers), STATE)
+    (gone,) = store.runs.get_run(running.run_id).excluded
+    assert gone.site_id == f"s{get_args(AnswerStatus).index('excluded')}"
+
+
+@pytest.mark.parametrize("name", ["seconds", "upper", "lower", "gap", "fresh_weight"])
+def test_no_figure_of_a_round_is_no_number(store: RoundStore, running: Run, make_record: MakeRecord, name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"round 1: {name} is not a number"):
+        store.runs.commit_round(make_record(running.run_id, 1, **{name: float("nan")}), STATE)
+    assert counts(store) == (0, 0, 0)
+
+
+def test_a_hostile_code_is_cut(store: RoundStore, running: Run, make_record: MakeRecord) -> None:
+    hostile = SiteAnswer(site_id="a", status="refused_by_site", code="c" * 500)
+    store.runs.commit_round(make_record(running.run_id, 1, answers=(hostile,)), STATE)
+    assert len(store.runs.get_rounds(running.run_id)[0].answers[0].code) == 80

@@ -9,20 +9,22 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import insert, text
+from sqlalchemy.exc import OperationalError, StatementError
 
 from migrations.run import downgrade, head, upgrade
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
 from services.contracts.plans.plan import Plan
 from services.round_store.failures import kind_of
 from services.round_store.schema import SCHEMA_REVISION
-from services.round_store.session import make_engine
+from services.round_store.session import make_engine, utc_now
 from services.round_store.store import RoundStore
+from services.round_store.tables import AssetTypeRow
 from tests.oracles.store_walk import Cell, all_columns
 from tests.waiting import PATIENCE
 
@@ -201,7 +203,27 @@ def test_sqlite_is_set_up_for_several_processes(new_sqlite: Callable[[], str]) -
         assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
         assert connection.scalar(text("PRAGMA foreign_keys")) == 1
         assert connection.scalar(text("PRAGMA busy_timeout")) == 15_000
+        assert connection.scalar(text("PRAGMA synchronous")) == 2, "FULL: a committed round outlives a power cut"
     engine.dispose()
+
+
+def test_the_clock_of_a_lease_goes_on_within_a_transaction(new_postgresql: Callable[[], str]) -> None:
+    """PostgreSQL's now() stands still from the transaction's beginning: a lease taken late would end early."""
+    store = RoundStore.open(new_postgresql())
+    try:
+        with store.database.read() as session:
+            moments = [utc_now(session) for _ in range(3)]
+        assert moments[0] < moments[1] < moments[2] and moments[0].utcoffset() == timedelta(0)
+    finally:
+        store.close()
+
+
+def test_no_document_has_a_number_that_json_has_not(store: RoundStore) -> None:
+    row = {"name": "pump", "version": 1, "fingerprint": "f", "created_at": datetime(2030, 1, 1, tzinfo=UTC)}
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises((StatementError, ValueError), match="not JSON compliant"), store.database.write() as session:
+            session.execute(insert(AssetTypeRow).values(**row, document={"low": wrong}))
+    assert store.asset_types.list_asset_types() == []
 
 
 def test_a_failed_block_is_rolled_back(store: RoundStore, plan: Plan) -> None:

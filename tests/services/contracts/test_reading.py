@@ -1,0 +1,53 @@
+"""Files that hold no contract: one line that says what is wrong and never what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from services.contracts.errors import InvalidInputError
+from services.contracts.plans.plan import Plan
+from services.contracts.reading import explain, on_one_line, read_contract
+
+SECRET = "hunter-2-is-private"
+
+
+@pytest.mark.parametrize("end", ["toml", "json"])
+def test_a_file_that_is_not_there_or_none(tmp_path: Path, end: str) -> None:
+    path = tmp_path / f"plan.{end}"
+    for prepare, said in (
+        (lambda: None, f"no plan file at {path}"), (lambda: path.mkdir(), f"the plan file {path} cannot be read: "),
+    ):
+        prepare()
+        with pytest.raises(InvalidInputError, match=said):
+            read_contract(Plan, path, "plan")
+
+
+@pytest.mark.parametrize(("name", "content", "said"), [
+    ("plan.toml", b"name = \xff", "is not UTF-8 text"), ("plan.toml", b"name =", "is not TOML"),
+    ("plan.json", b"{", "Invalid JSON"), ("plan.toml", b'name = "x"', "asset_type: Field required"),
+])
+def test_what_is_written_otherwise_is_one_line(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInputError, match=said) as refused:
+        read_contract(Plan, tmp_path / name, "plan")
+    assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
+
+
+@pytest.mark.parametrize("changes", [
+    {"gap": SECRET}, {"asset_type": SECRET + "!"}, {"sites": [SECRET + " "]}, {"reveal": SECRET}, {"auditor": SECRET},
+    {"spec": {"lift": {"kind": SECRET}}}, {"spec": {"loss": SECRET + "x"}}, {"waiting": {"enough": SECRET}},
+])
+def test_no_value_stands_in_what_is_said(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Plan.model_validate({"name": "nightly", "asset_type": "pump"} | changes)
+    assert SECRET not in explain(refused.value, Plan)
+
+
+def test_five_findings_are_told_and_no_more() -> None:
+    assert on_one_line(list("abcde")) == "a; b; c; d; e"
+    assert on_one_line(list("abcdef")) == "a; b; c; d; e; and 1 more"
+    assert on_one_line([]) == ""

@@ -1,0 +1,47 @@
+"""How commands end where files are in the way, and what counts as a number."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+
+import pytest
+
+from services.process.command_line import LONGEST, file_trouble, tell, whole_number
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("full", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_or_a_quota_that_is_full_is_one_line(
+    full: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.process.command_line.reader_left", lambda: 1)
+    assert file_trouble("ballast", OSError(full, "no room")) == 1
+    assert capsys.readouterr().err == "ballast: nothing more can be written: no room\n"
+
+
+def test_a_failure_that_is_of_no_file_is_not_told_as_one() -> None:
+    with pytest.raises(ConnectionResetError):
+        file_trouble("ballast", ConnectionResetError(errno.ECONNRESET, "reset"))
+
+
+def test_a_file_in_the_way_is_named_on_one_line_and_cut(capsys: Capture) -> None:
+    assert file_trouble("ballast", PermissionError(errno.EACCES, "not yours", "a\n b\x1d/c")) == 1
+    assert capsys.readouterr().err == "ballast: a b /c: not yours\n"
+    file_trouble("ballast", PermissionError(errno.EACCES, "not yours", "x" * 5000))
+    assert capsys.readouterr().err == f"ballast: {'x' * LONGEST}: not yours\n"
+
+
+def test_a_count_has_a_least_and_is_whole() -> None:
+    assert (whole_number("1"), whole_number("0", 0), whole_number("7", 7)) == (1, 0, 7)
+    for text, least in (("0", 1), ("-1", 0), ("6", 7), ("1.5", 1), ("", 0), ("many", 3)):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"at or above {least}, not '{text}'"):
+            whole_number(text, least)
+
+
+def test_a_result_is_json_or_lines_never_both(capsys: Capture) -> None:
+    tell(argparse.Namespace(json=True), {"gap": float("inf")}, "for people")
+    assert capsys.readouterr().out == '{\n  "gap": "Infinity"\n}\n'
+    tell(argparse.Namespace(json=False), {"gap": 1}, "for", "people")
+    assert capsys.readouterr().out == "for\npeople\n"

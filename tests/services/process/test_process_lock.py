@@ -1,0 +1,28 @@
+"""A lock says that a process of ours runs, for as long as it runs, and asking makes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.process.process_lock import held, is_held
+
+
+def test_it_is_held_until_the_last_lets_go(tmp_path: Path) -> None:
+    path = tmp_path / "flows.lock"
+    with held(path):
+        with held(path):
+            assert is_held(path)
+        assert is_held(path) and is_held(path), "asking takes nothing away"
+    assert not is_held(path)
+    with pytest.raises(ZeroDivisionError), held(path):
+        _ = 1 / 0
+    assert not is_held(path)
+
+
+def test_asking_makes_no_file_and_the_lock_is_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / "flows.lock"
+    assert not is_held(path) and not path.exists()
+    with held(path):
+        assert path.stat().st_mode & 0o077 == 0
