@@ -62,6 +62,7 @@ def test_values_by_hand() -> None:
 
 
 def test_slopes_where_a_loss_bends_by_hand() -> None:
+    np.testing.assert_array_equal(get_loss("hinge").slope(np.array([0.9, 1.0, 1.1])), [-1.0, 0.0, 0.0])
     tolerant = get_loss("epsilon_insensitive", epsilon=1.0)
     np.testing.assert_array_equal(tolerant.slope(np.array([-2.0, -1.0, 0.0, 1.0, 2.0])), [-1.0, 0.0, 0.0, 0.0, 1.0])
     pinball = get_loss("pinball", quantile=0.75)
