@@ -204,6 +204,10 @@ def test_water_level_meets_its_total():
             "losses must have shape",
         ),
         (lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(3), np.ones(3), 0.0), "step must be"),
+        (
+            lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.array([1.0, np.inf, 0.0]), np.ones(3), 1.0),
+            "losses must be finite, 1 are not",
+        ),
         (lambda: check_convexity(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), 2.0, 1.0), "0 <= m_f <= M_f"),
         (lambda: balanced_phi(-1.0, 0.0, 0.0), "worst must be"),
     ],

@@ -131,6 +131,42 @@ def test_rows_keep_how_often_they_count() -> None:
     assert stated.row_weights is counts and stated.features[0, 0] == 1.0
 
 
+def test_where_all_is_0_the_support_gives_the_units() -> None:
+    def units(support: Support, loss: str) -> CommonUnits:
+        spec = RobustSpec(0.1, 1.0, support=support, loss=get_loss(loss))
+        labels = np.zeros(2) if loss == "pinball" else np.ones(2)
+        return CommonUnits.of({"a": SiteProblem(np.zeros((2, 3)), labels, spec)})
+
+    box = BoxSupport(np.array([-8.0, -4.0, -1.0]), np.array([2.0, 1.0, 0.0]), -7.0, 3.0)
+    assert units(box, "pinball") == CommonUnits(4.0, 7.0, 7.0)
+    assert units(box, "hinge") == CommonUnits(4.0, 1.0, 1.0)
+    walls = np.vstack([np.eye(4), -np.eye(4)])
+    limits = np.array([1.0, 2.0, 4.0, 3.0, 6.0, 1.0, 1.0, 5.0])
+    assert units(PolytopeSupport(walls[:, :3], limits, walls[:, 3]), "pinball") == CommonUnits(4.0, 5.0, 5.0)
+
+
+def test_features_that_are_0_everywhere_have_no_part_in_the_unit() -> None:
+    features = np.array([[0.0, -6.0, 0.0, 0.0, 2.0], [0.0, 5.0, 0.0, 0.0, 4.0]])
+    sites = {"a": SiteProblem(features, np.array([1.0, -1.0]), RobustSpec(0.1, 1.0))}
+    assert CommonUnits.of(sites).feature == 5.0  # between 4 and 6
+
+
+def test_every_wall_has_one_length_and_the_place_it_had() -> None:
+    random = np.random.default_rng(2)
+    walls = np.vstack([np.eye(3), -np.eye(3), np.array([[2.0, -1.0, 0.5]])])  # two of them on the target alone
+    support = PolytopeSupport(walls[:, :2], np.array([4.0, 3.0, 2e6, 1.0, 1.0, 1e6, 9e5]), walls[:, 2])
+    site = SiteProblem(np.array([[3.0, 2.0]]), np.array([5e5]), RobustSpec(0.1, 1.0, support=support,
+                                                                          loss=get_loss("pinball")))
+    units = CommonUnits.of({"a": site})
+    stated = units.stated({"a": site})["a"].spec.support
+    assert isinstance(stated, PolytopeSupport) and stated.target_column is not None
+    whole = np.column_stack([stated.matrix, stated.target_column])
+    np.testing.assert_allclose(np.abs(whole).max(axis=1), 1.0)
+    for point in random.uniform(-3, 5, (200, 3)) * np.array([1.0, 1.0, 5e5]):
+        there = whole @ (point / np.array([units.feature, units.feature, units.target])) <= stated.limits
+        np.testing.assert_array_equal(there, walls @ point <= support.limits)
+
+
 @pytest.mark.parametrize("kind", ["tiny", "huge", "column", "radius", "target"])
 @pytest.mark.parametrize("at_hand", [True, False])
 def test_numbers_that_overflow_are_refused_in_words(kind: str, at_hand: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.features.fourier import fourier_lift
-from models.features.lift import Lift
+from models.features.lift import LARGEST, Lift, check_size, check_slopes, lead_over_steepness, lesser_steepness
 from models.features.nystrom import drawn_points, nystrom_lift
 from models.features.products import product_lift
 from models.features.scaled import ScaledProducts
@@ -265,7 +265,31 @@ def test_fingerprints_tell_lifts_apart() -> None:
     assert product_lift(3, (0, 1, 2)).fingerprint == LIFTS["products"].fingerprint
 
 
+def test_a_lead_that_nothing_lowers_is_never_lost_and_no_lead_is_lost_at_once() -> None:
+    found = lead_over_steepness(np.array([[3.0, 0.0]]), np.array([[2.0, 2.0], [0.0, 0.0]]))
+    np.testing.assert_array_equal(found, [[1.5, 0.0], [np.inf, 0.0]])
+
+
+def test_the_lesser_of_two_bounds_is_in_the_dual_norm() -> None:
+    by_feature, slopes = np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([[1.0, 1.0, 1.0], [1.0, -2.0, 2.0]])
+    np.testing.assert_allclose(lesser_steepness(by_feature, slopes, 0.5, "linf"), [1.5, 0.7])
+    np.testing.assert_allclose(lesser_steepness(by_feature, slopes, 0.5, "l2"), [np.sqrt(3) / 2, 0.5])
+
+
+def test_shares_of_a_kernel_are_counted_from_the_middle_of_the_ranges() -> None:
+    rows = np.array([[0.5, 0.5, 0.5], [0.1, 0.9, 0.4]])
+    for kernel in (LIFTS["fourier"], nystrom_lift(drawn_points(3, 20, 5), bandwidth=0.5)):
+        slopes = np.random.default_rng(2).normal(size=(2, kernel.n_outputs))
+        wanted = kernel.gradient(rows, slopes) * np.array([[0.0, 0.0, 0.0], [-0.4, 0.4, -0.1]])
+        np.testing.assert_allclose(kernel.shares(rows, slopes), wanted, atol=1e-14)
+
+
 def test_refusals() -> None:
+    check_size(LARGEST)
+    check_slopes(np.zeros((2, 15)), 15)
+    for length in (14, 16):
+        with pytest.raises(ProblemError, match=f"slopes must have length 15, got {length}"):
+            check_slopes(np.zeros((2, length)), 15)
     with pytest.raises(ProblemError, match="at least one feature and one segment"):
         spline_lift(3, 0)
     with pytest.raises(ProblemError, match="the lift makes 6400 features, 4096 at most"):

@@ -43,6 +43,15 @@ def test_the_least_change_does_what_is_asked_and_no_other_that_does_is_less() ->
     np.testing.assert_allclose(kept @ (sizes * found), 0.0, atol=1e-9)
 
 
+def test_directions_that_the_rows_do_not_reach_are_left_out() -> None:
+    random = np.random.default_rng(7)
+    for width in (3, 5, 8):
+        column, sizes, change = random.normal(size=30), random.uniform(0.1, 2.0, 30), random.normal(size=width)
+        found = least_change(np.tile(column[:, None], width), sizes, change)
+        # All columns alike: what they can change is the same everywhere, so the mean of what is asked.
+        np.testing.assert_allclose(found, change.mean() * column / (sizes @ column**2), atol=1e-12)
+
+
 def test_the_least_where_it_holds_is_found() -> None:
     assert least_where(lambda at: at >= 0.3, 0.0, 1.0) == pytest.approx(0.3, abs=1e-9)
     assert least_where(lambda at: True, 0.0, 1.0) == pytest.approx(0.0, abs=1e-9)

@@ -61,6 +61,14 @@ def test_values_by_hand() -> None:
     np.testing.assert_allclose(get_loss("pinball", quantile=0.9).value(z), [1.8, 0.0, 0.05, 0.3])
 
 
+def test_slopes_where_a_loss_bends_by_hand() -> None:
+    np.testing.assert_array_equal(get_loss("hinge").slope(np.array([0.9, 1.0, 1.1])), [-1.0, 0.0, 0.0])
+    tolerant = get_loss("epsilon_insensitive", epsilon=1.0)
+    np.testing.assert_array_equal(tolerant.slope(np.array([-2.0, -1.0, 0.0, 1.0, 2.0])), [-1.0, 0.0, 0.0, 0.0, 1.0])
+    pinball = get_loss("pinball", quantile=0.75)
+    np.testing.assert_array_equal(pinball.slope(np.array([-1.0, 0.0, 1.0])), [-0.75, 0.0, 0.25])
+
+
 def test_a_mean_pinball_loss_is_least_at_the_quantile() -> None:
     targets = np.arange(1.0, 102.0)
     loss = get_loss("pinball", quantile=0.9)

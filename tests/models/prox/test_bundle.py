@@ -12,7 +12,7 @@ from models.geometry.norms import dual_norm
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem
-from models.prox.bundle import LocalStep, RiskPenalty, local_step
+from models.prox.bundle import LocalStep, RiskPenalty, local_prox, local_step
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import site_risk
 
@@ -103,3 +103,30 @@ def test_a_risk_below_the_target_costs_nothing() -> None:
     step = local_step(site, centre, RiskPenalty(-100.0, 1.0))
     np.testing.assert_array_equal(step.point, centre)
     assert step.value == 0 and step.gap == 0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "pinball"])
+def test_a_prox_step_with_a_ridge_is_the_least_of_its_three_parts(loss: str) -> None:
+    site, centre, penalty, ridge = drawn_site(3, loss, "l2"), np.array([1.0, -2.0, 0.5, 0.3]), 0.7, 0.4
+
+    def objective(point: FloatArray) -> float:
+        away = point - centre
+        return site_risk(point, site).value + ridge * float(point @ point) + 0.5 * penalty * float(away @ away)
+
+    found, random = local_prox(site, centre, penalty, ridge=ridge).point, np.random.default_rng(4)
+    least = objective(found)
+    for size in (1e-3, 1e-2, 0.1, 1.0):
+        for step in random.normal(size=(20, 4)):
+            # strongly convex: away from its minimum it is higher by half the curvature times the square
+            rise = 0.5 * (penalty + 2 * ridge) * size**2 * float(step @ step)
+            assert objective(found + size * step) >= least + rise - 1e-7
+
+
+def test_a_cost_of_heights_and_its_conjugate_by_hand() -> None:
+    straight, bent = RiskPenalty(2.0), RiskPenalty(-1.0, 4.0)  # 2 t; 2 t^2 - t, least at 1/4
+    assert (straight.cost(3.0), straight.conjugate(2.0), straight.base) == (6.0, 0.0, -np.inf)
+    assert (bent.base, bent.cost(0.0), bent.cost(0.25), bent.cost(1.25)) == (0.25, 0.0, 0.0, 2.0)
+    heights = np.linspace(-5.0, 5.0, 200001)
+    for total in (0.0, 0.5, 3.0):
+        most = (total * heights - 2.0 * np.square(heights - 0.25)).max()  # beyond the base, where it rises
+        assert bent.conjugate(total) == pytest.approx(float(most), abs=1e-8)
