@@ -11,8 +11,8 @@ from typing import Final, Literal
 from api.backend.disk_space import LEAST_BYTES
 from services.contracts.base import Contract
 from services.contracts.history.events import Webhook
-from services.contracts.history.records import Site
 from services.contracts.history.run import Run
+from services.contracts.history.site import Site
 
 State = Literal["ok", "warn", "fail"]
 SKEW_WARN: Final = timedelta(seconds=2)
