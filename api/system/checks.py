@@ -48,8 +48,13 @@ class Finding(Contract):
     todo: str = ""
 
 
-def port(purpose: str, number: int, *, free: bool, ours: bool) -> Finding:
-    """A port that the service wants is free, or held by the service."""
+def port(purpose: str, number: int, *, free: bool, ours: bool, other: Path | None = None) -> Finding:
+    """A port that the service wants is free, or held by the service; ``other``: home folder that its holder serves."""
+    if other is not None:
+        return Finding(
+            check=f"port {number}", state="fail", said=f"held by what serves another home folder, {other}",
+            todo=f"stop that one, or choose another port for {purpose} in ballast.toml",
+        )
     if ours:
         return Finding(check=f"port {number}", state="ok", said=f"{purpose} answers")
     if free:
