@@ -80,7 +80,10 @@ def aged(world: Any, **columns: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", [{"expires_at": timedelta(seconds=-1)}, {"last_used_at": -IDLE - timedelta(seconds=1)}], ids=str
+    "columns", [
+        {"expires_at": timedelta(seconds=-1)}, {"last_used_at": -IDLE - timedelta(seconds=1)},
+        {"last_used_at": timedelta(days=1), "expires_at": timedelta(days=1) + LIFETIME},  # the clock was put back
+    ], ids=str
 )
 def test_a_session_ends_by_the_clock(world: Any, signed_in: Callable[..., Any], columns: dict[str, timedelta]) -> None:
     person = signed_in(world)
