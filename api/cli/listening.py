@@ -24,7 +24,7 @@ def check_ports(settings: Settings) -> None:
             check_port_free(host, port, purpose)
         except ConflictError as error:
             other = other_home(port, settings.home)
-            held = "" if other is None else f": it serves the home folder {other}"
+            held = "" if other is None else f"; what holds it serves the home folder {other}"
             raise ConflictError(f"{error}{held}", code=error.code) from None
 
 

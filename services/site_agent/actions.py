@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.process.command_line import print_json, print_line, tell
+from services.process.command_line import print_json, print_line, standard_input, tell
 from services.process.terminal import shaded
 from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
 
@@ -46,7 +46,7 @@ def enrol(chosen: argparse.Namespace) -> int:
     from services.site_agent.setup.enrol import enrol
     from services.site_agent.setup.site_setup import SiteSetup
 
-    code = sys.stdin.readline() if chosen.code == "-" else chosen.code
+    code = standard_input().readline() if chosen.code == "-" else chosen.code
     site_id = read_code(code).site_id
     folder = chosen.dir or Path(site_id)
     setup = SiteSetup(

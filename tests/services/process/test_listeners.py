@@ -59,7 +59,7 @@ def test_the_api_of_another_home_is_not_ours(homes: tuple[Path, Path], capsys: p
         assert there.state == "fail" and str(one) in there.said and "another home folder" in there.said
         alive = listening.answers(f"http://127.0.0.1:{port}/healthz")
         assert alive() and listening.of_home(ours, port, alive)() and not listening.of_home(theirs, port, alive)()
-        with pytest.raises(ConflictError, match=f"is taken already.*serves the home folder {one}"):
+        with pytest.raises(ConflictError, match=f"is taken already.*what holds it serves the home folder {one}"):
             listening.check_ports(theirs)
         assert main(["health", "api", "--home", str(two)]) == 1
         assert capsys.readouterr().err.startswith("ballast: api does not answer here")
