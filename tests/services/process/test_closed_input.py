@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,7 @@ def test_a_prompt_that_is_left_is_no_traceback(key: bytes, code: int, said: str,
     child, terminal = pty.fork()
     if child == 0:
         os.environ.pop("BALLAST_PASSPHRASE", None)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # who starts these in the background ignores it
         os.execv(sys.executable, [
             sys.executable, "-m", SERVICE, "backup", str(tmp_path / "out"), "--home", str(home),
         ])
