@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,10 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from api.asset_types import endpoints as asset_types
 from api.audit import endpoints as audit
+from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from api.console import routes as console
 from api.console.errors import as_page
-from api.console.sign_ins import SignIns
+from api.console.sign_ins import SignIns, sign_in_key
 from api.events import endpoints as events
 from api.events.feed import Feed
 from api.health import endpoints as health
@@ -43,6 +46,7 @@ from api.web.sessions import Sessions
 from api.web.slow_readers import SlowReaders
 from api.webhooks import endpoints as webhooks
 from api.webhooks.delivery import Deliverer
+from services.contracts.errors import BallastError
 from services.process.command_line import product_version
 from services.process.log_lines import set_up_logs
 from services.process.private_files import keep_private
@@ -83,12 +87,17 @@ class Api(FastAPI):
 def create_app(settings: Settings | None = None) -> FastAPI:
     """Application on the settings' stores (default: :meth:`Settings.load`).
 
-    It starts also while a store is away: ``/readyz`` says what is missing, and what needs it answers 503.
+    It starts also while a store is away: ``/readyz`` says what is missing, and what needs it answers 503. As a process
+    of its own it ends with one line where a key of the home folder is not the service's.
     """
     if settings is None:  # uvicorn calls: the process is the API's own
         keep_private()
         settings = Settings.load()
         set_up_logs(settings.logging)
+        try:
+            begin_with_keys(settings)
+        except BallastError as error:
+            sys.exit(f"ballast: {error}")
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -99,7 +108,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             app.state.authenticator = TokenAuthenticator(
                 backend.store.tokens, Sessions(backend.store), backend.oidc, mark=backend.store.changes.read
             )
-            app.state.sign_ins = SignIns(backend.settings.home / "sign-in.key")
+            app.state.sign_ins = SignIns(partial(sign_in_key, backend))
             app.state.feed = Feed(backend)
             app.state.meters.registry.register(StoreMetrics(backend))
             reader, deliverer = asyncio.create_task(app.state.feed.run()), Deliverer(backend)

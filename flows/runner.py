@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,13 +19,9 @@ from uuid import UUID
 
 from httpx import HTTPError
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
 from prefect.schedules import Cron
@@ -44,6 +41,7 @@ from services.contracts.errors import BallastError
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import public_key
+from services.identity.service_keys import OtherKeyError, ServiceKeys
 from services.process.log_lines import set_up_logs
 from services.process.private_files import keep_private
 from services.process.process_lock import held
@@ -53,6 +51,8 @@ LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
 DEPLOYMENTS_EVERY = 15  # looks between two at whether Prefect has the deployments as they were made
 MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
+BEGIN_SECONDS = 60.0  # from a flow run's beginning, by whichever process, to its lease: packages are loaded meanwhile
+BEGUN = frozenset({StateType.PENDING, StateType.RUNNING})
 KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 
 
@@ -67,6 +67,7 @@ class Watcher:
     _known: dict[str, PlanRecord] = field(default_factory=dict)
     _attempts: Counter[tuple[str, int]] = field(default_factory=Counter)
     _started: dict[str, UUID] = field(default_factory=dict)
+    _buried: set[UUID] = field(default_factory=set)
     _since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     async def watch(self) -> None:
@@ -138,12 +139,17 @@ class Watcher:
             return
         if run.flow_run_id and run.status == "running":
             await self._mark_crashed(UUID(run.flow_run_id))
+        theirs = await self._flow_runs_of(run)
         if run.run_id not in self._started:
-            await self._bury_unbegun(run)
+            await self._bury_unbegun(theirs)
+        if any(self._is_begun_elsewhere(run, each) for each in theirs):
+            return
         self._attempts[at] += 1
         started = await self.client.create_flow_run_from_deployment(
             self.deployments[run.plan.name], parameters={"plan": run.plan.name, "run_id": run.run_id},
             name=run_name(run, self._starts_of(run)), tags=run_tags(run),
+            # Of several processes that look at the same moment all get the one flow run that Prefect makes of this key.
+            idempotency_key=f"{run.run_id} after {theirs[0].id if theirs else 'none'}",
         )
         self._started[run.run_id] = started.id
         LOG.info("run %s: %s", run.run_id, "started" if run.status == "pending" else "picked up again")
@@ -164,17 +170,28 @@ class Watcher:
         state = (await self.client.read_flow_run(flow_run_id)).state
         return state is None or not state.is_final()
 
-    async def _bury_unbegun(self, run: Run) -> None:
+    async def _flow_runs_of(self, run: Run) -> list[FlowRun]:
+        """Flow runs of a run, the newest first: its earlier ones, and those that another flows process started."""
+        tagged = FlowRunFilter(tags=FlowRunFilterTags(all_=[run_tag(run)]))
+        return await self.client.read_flow_runs(flow_run_filter=tagged, sort=FlowRunSort.EXPECTED_START_TIME_DESC)
+
+    def _is_begun_elsewhere(self, run: Run, each: FlowRun) -> bool:
+        """Whether a flow run was begun a moment ago, by another, and drives the run soon; not for long: it may die."""
+        known = {run.flow_run_id, *map(str, self._buried), *map(str, self._started.values())}
+        if (state := each.state) is None or state.type not in BEGUN | {StateType.SCHEDULED} or str(each.id) in known:
+            return False
+        return abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
+
+    async def _bury_unbegun(self, theirs: list[FlowRun]) -> None:
         """Tell Prefect so of what an earlier process was killed in the midst of starting: the store knows no flow run.
 
         Prefect would show it as pending for ever. One that is only scheduled is started by our runner; one that is in
         its state since later than this process lives may be another living process's.
         """
-        begun = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING]))
-        theirs = FlowRunFilter(tags=FlowRunFilterTags(all_=[run_tag(run)]), state=begun)
-        for each in await self.client.read_flow_runs(flow_run_filter=theirs):
-            if each.state is not None and each.state.timestamp < self._since:
+        for each in theirs:
+            if (state := each.state) and state.type in BEGUN and state.timestamp < self._since:
                 await self._mark_crashed(each.id)
+                self._buried.add(each.id)
 
     async def _mark_crashed(self, flow_run_id: UUID) -> None:
         """Tell Prefect that the flow run of a killed process is over; it would show it as running for ever."""
@@ -200,6 +217,7 @@ async def key_changed(context: FlowContext) -> None:
 async def serve() -> None:
     """Run the flows process until it is told to stop."""
     with open_context() as context, held(context.settings.flows_lock):
+        ServiceKeys(context.settings.home, context.store.service_keys).check_held()
         async with context.plant_link() as transport, get_client() as client:
             roll_call = RollCall(context, transport)
             await roll_call.listen()
@@ -226,4 +244,7 @@ async def serve() -> None:
 if __name__ == "__main__":
     keep_private()
     set_up_logs(Settings.load().logging)
-    asyncio.run(serve())
+    try:
+        asyncio.run(serve())
+    except OtherKeyError as error:
+        sys.exit(f"ballast: {error}")

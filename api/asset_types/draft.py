@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from api.asset_types.headers import is_found_at_plants, meant_header, plain_name, without_unit
 from models.basics import FloatArray
+from models.features.likely_range import likely_range, range_for_classes
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-from services.contracts.machines.likely_range import likely_range, range_for_classes
 from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
 from services.contracts.machines.target import Target
 from services.contracts.reading import explain

@@ -5,17 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from services.contracts.errors import UnavailableError
-from services.process.private_files import made_once
-
-KEY_BYTES = 32  # as many as HMAC-SHA256 uses
 DIGITS = 8  # hexadecimal: two of 200 sites share a name once in 200,000 models
 _SITE_FIELDS = frozenset({"site_id", "sites", "missing"})
 _KEYED_BY_SITE = frozenset({"site_settings"})
@@ -31,21 +25,6 @@ class Pseudonyms:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-
-    @classmethod
-    def from_file(cls, path: Path) -> Pseudonyms:
-        """Pseudonyms by the key in a file, which is made (mode 0600) where it is not there; ``UnavailableError``."""
-        try:
-            made_once(path, lambda: secrets.token_hex(KEY_BYTES))
-            key = bytes.fromhex(path.read_text(encoding="ascii").strip())
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise UnavailableError(f"the key of the sites' pseudonyms, {path}, cannot be used: {reason}") from error
-        except ValueError:
-            key = b""
-        if len(key) < KEY_BYTES:
-            raise UnavailableError(f"{path} is no key of {2 * KEY_BYTES} hexadecimal digits; restore it, or remove it")
-        return cls(key)
 
     def name(self, model: str, site_id: str) -> str:
         """Pseudonym of a site in a model: ``site-`` and eight hexadecimal digits of HMAC-SHA256(key, model, site)."""

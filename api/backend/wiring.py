@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from api.backend.pseudonyms import AnyContract, Pseudonyms
     from api.backend.version_cache import VersionCache
     from services.identity.oidc import OidcVerifier
+    from services.identity.service_keys import ServiceKeys
     from services.predictor.cache import PredictorCache
     from services.registry.mlflow_registry import ModelRegistry
 
@@ -57,8 +58,16 @@ class Backend:
     def pseudonyms(self) -> Pseudonyms:
         """Names of the sites for callers who may not know which plants they are."""
         from api.backend.pseudonyms import Pseudonyms
+        from services.identity.service_keys import PSEUDONYMS
 
-        return Pseudonyms.from_file(self.settings.home / "pseudonyms.key")
+        return Pseudonyms(self.service_keys.get(PSEUDONYMS))
+
+    @cached_property
+    def service_keys(self) -> ServiceKeys:
+        """The keys that all API processes share, held to what the store knows of them."""
+        from services.identity.service_keys import ServiceKeys
+
+        return ServiceKeys(self.settings.home, self.store.service_keys)
 
     @cached_property
     def nats_users(self) -> NatsUsers:

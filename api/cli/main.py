@@ -119,6 +119,8 @@ def _module(name: str) -> Command:
             from api.cli import audit as command
         case "webhook":
             from api.cli import webhook as command
+        case "key":
+            from api.cli import key as command
         case "bus":
             from api.cli import bus as command
         case "health":
@@ -149,6 +151,7 @@ COMMANDS = {
     "evidence": "prove from two signed answers that a plant contradicts itself",
     "audit": "list and verify the audit trail",
     "webhook": "add, list, try and remove addresses that events are sent to",
+    "key": "list the keys that all API processes share, and replace one",
     "bus": "make and run NATS servers of a cluster",
     "health": "say whether one part of the OEM's side is at work",
     "completion": "print what makes a shell complete this command",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from api.backend.addresses import link_addresses, websocket_addresses
+from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import Backend, open_backend
 from api.cli import listening, stack
 from api.cli.child_environment import of_a_child
@@ -98,6 +99,7 @@ def start_all(supervisor: Supervisor, settings: Settings, say: Callable[[str], N
     say(f"starting Ballast in {settings.home}")
     stack.start_prefect(supervisor, settings)
     prepare_stores(settings)
+    begin_with_keys(settings)
     stack.start_bus(supervisor, settings)
     stack.start_api(supervisor, settings)
     stack.start_mlflow(supervisor, settings)

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from api.client.errors import EventsLostError, InvalidRequestError, ServerError, UnreachableError
+from api.client.errors import EventsLostError, InvalidRequestError, NotThereError, ServerError, UnreachableError
 from api.client.transport import LONGEST_PAUSE, Token, Transport
 from api.models.schemas import ChampionChange, ModelDetail, VersionDetail
 from services.contracts.access.enrolment_records import CodeState, EnrolmentRecord
@@ -209,9 +209,14 @@ class Client:
 
 
 def _word(text: str) -> str:
-    """Name as one part of a path; ``InvalidRequestError`` for one that would be another address."""
+    """Name as one part of a path; ``InvalidRequestError`` for one that would be another address.
+
+    ``NotThereError`` for one with a slash: nothing has such a name, and a server takes ``%2F`` for a slash.
+    """
     if not text.strip("."):
         raise InvalidRequestError(f"{text!r} is no name")
+    if "/" in text:
+        raise NotThereError(f"nothing is named {text!r}: a name has no slash", code="not_found")
     return quote(text, safe="")
 
 

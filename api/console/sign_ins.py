@@ -1,8 +1,8 @@
 """Sign-ins by the issuer that have begun: what a browser keeps of one, sealed, in a cookie of ten minutes.
 
 The cookie binds the answer of the issuer to the browser that asked (``state``, ``nonce``) and holds the half of PKCE
-that the issuer sees last (RFC 7636). It is sealed (XSalsa20-Poly1305) with a key of the home folder. The store has no
-part in it: who only looks at the page of signing in leaves no row.
+that the issuer sees last (RFC 7636). It is sealed (XSalsa20-Poly1305) with a key that follows from one of the home
+folder. The store has no part in it: who only looks at the page of signing in leaves no row.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Final
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from services.contracts.errors import UnavailableError
+from api.backend.wiring import Backend
 from services.identity.errors import UnauthenticatedError
-from services.process.private_files import made_once
+from services.identity.service_keys import PSEUDONYMS, subkey
 
 COOKIE: Final = "__Host-ballast-sign-in"
 SECONDS: Final = 600
@@ -52,10 +51,14 @@ class SignIn:
 
 
 class SignIns:
-    """Begins and ends sign-ins; each ends once in a process, and its code once at the issuer."""
+    """Begins and ends sign-ins; each ends once in a process, and its code once at the issuer.
 
-    def __init__(self, key_file: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._key_file = key_file
+    ``key`` gives the 32 bytes that cookies are sealed with, the same in all API processes: one of them begins a
+    sign-in that another ends.
+    """
+
+    def __init__(self, key: Callable[[], bytes], *, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
         self._clock = clock
         self._used: OrderedDict[str, float] = OrderedDict()
         self._lock = threading.Lock()
@@ -91,14 +94,12 @@ class SignIns:
             raise UnauthenticatedError(NOT_OURS) from None
 
     def _box(self) -> SecretBox:
-        try:
-            made_once(self._key_file, lambda: secrets.token_hex(SecretBox.KEY_SIZE))
-            key = bytes.fromhex(self._key_file.read_text(encoding="ascii").strip())
-        except (OSError, ValueError) as error:
-            raise UnavailableError(f"the key of sign-ins, {self._key_file}, cannot be used: {error}") from None
-        if len(key) != SecretBox.KEY_SIZE:
-            raise UnavailableError(f"the key of sign-ins, {self._key_file}, is cut short; delete it, it is made anew")
-        return SecretBox(key)
+        return SecretBox(self._key())
+
+
+def sign_in_key(backend: Backend) -> bytes:
+    """Key that cookies of sign-ins are sealed with, the same in all API processes."""
+    return subkey(backend.service_keys.get(PSEUDONYMS), "sign-ins")
 
 
 def drop_cookie() -> str:

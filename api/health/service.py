@@ -10,6 +10,7 @@ from api.backend.disk_space import disk_problem
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
+from services.identity.service_keys import MEANINGS
 from services.registry.alias_check import RESTORED, moved_aliases
 from services.round_store.failures import UPGRADE_COMMAND
 
@@ -35,6 +36,12 @@ def missing_parts(backend: Backend) -> dict[str, str]:
         except BallastError as error:
             LOG.warning("not ready: %s", error)
             missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
+    if "database" not in missing:
+        problems = [found for name in MEANINGS if (found := backend.service_keys.problem(name))]
+        for found in problems:
+            LOG.warning("not ready: %s", found)
+        if problems:
+            missing["keys"] = "one of the home folder is not the service's; the server's log says what to do"
     problem = disk_problem(backend.settings)
     if problem:
         LOG.warning("not ready: the disk %s", problem)

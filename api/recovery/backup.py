@@ -30,6 +30,7 @@ from services.backup.home_files import SCRATCH, files_of
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.audit import BACKUP_MADE
+from services.identity.service_keys import MEANINGS
 from services.process.command_line import product_version
 from services.process.private_files import private_opener
 from services.round_store.audit import AuditRepository
@@ -208,6 +209,10 @@ def _add_file(writer: Writer, name: str, path: Path) -> bool:
 
 def _outside(backend: Backend) -> Iterator[str]:
     settings = backend.settings
+    for name in MEANINGS:
+        problem = backend.service_keys.problem(name)
+        if problem:
+            yield f"the backup is without the service's {name}: {problem}"
     named = (settings.nats.seed_file, settings.nats.ca_file, settings.api.certificate, settings.api.key)
     for path in named:
         if path is not None and not path.resolve().is_relative_to(settings.home):

@@ -23,6 +23,7 @@ from services.backup.home_files import below
 from services.backup.sealed_stream import SealedReader
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.audit import BACKUP_RESTORED, AuditEvent
+from services.identity.service_keys import MEANINGS
 from services.process.private_files import private_file, private_folder
 from services.process.settings import FILE_NAME, Settings
 from services.registry.alias_check import moved_aliases
@@ -199,6 +200,8 @@ def _settle(restored: Restored, environment: Mapping[str, str], later: tuple[Pat
         else:
             restored.unlearned, restored.notes = later[1](backend, departures(restored.since))
             restored.notes += ended(restored.since)
+        problems = [backend.service_keys.problem(name) for name in MEANINGS]
+        restored.notes += [f"the API does not start yet: {each}" for each in problems if each]
         restored.unfinished = [run.run_id for run in store.runs.unfinished_runs()]
 
 

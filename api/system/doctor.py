@@ -55,7 +55,7 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     webhooks = store.webhooks.list_webhooks()
     yield checks.webhooks(webhooks)
     known_to = sum(site.last_seen is not None for site in store.sites.list_sites() if site.status != "removed")
-    yield from lost_keys(backend.settings, known_to=known_to, webhooks=len(webhooks))
+    yield from lost_keys(backend, known_to=known_to, webhooks=len(webhooks))
     restored = store.audit.list_events(action=BACKUP_RESTORED, limit=1)
     yield checks.backup(last_backup(backend), now, restored[0].at if restored else None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,20 +10,17 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
+from api.backend.wiring import Backend
 from api.system.checks import Finding
 from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import coordinator_line
 from services.contracts.errors import BallastError
 from services.contracts.keys.signing import public_key
 from services.identity.server_secrets import ServerSecrets
+from services.identity.service_keys import MEANINGS, WEBHOOKS, read_key
 from services.process.settings import Settings
 
 FROM_BACKUP: Final = "put it back from a backup: `ballast restore` into another folder, then copy it from there"
-OWN_KEYS: Final = {
-    "webhooks.key": "the secrets of all webhooks follow from it; without it, remove the file and add the webhooks anew",
-    "pseudonyms.key": "plants' pseudonyms follow from it; without it, remove the file, and they change",
-}
-_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{64,}")
 
 
 def keys(settings: Settings) -> Iterator[Finding]:
@@ -46,22 +42,27 @@ def keys(settings: Settings) -> Iterator[Finding]:
     if settings.secrets_folder.exists():
         yield _checked("servers' passwords", ServerSecrets(settings.secrets_folder).check,
                        "delete the file where there is one and start again: it is made anew")
-    for name, meaning in OWN_KEYS.items():
+    for name, meaning in MEANINGS.items():
         path = settings.home / name
         if path.exists():
-            yield _checked(name, lambda path=path: _key_text(path), f"{FROM_BACKUP}; {meaning}")  # type: ignore[misc]
+            yield _checked(name, lambda path=path: read_key(path), f"{FROM_BACKUP}; {meaning}")  # type: ignore[misc]
 
 
-def lost_keys(settings: Settings, *, known_to: int, webhooks: int) -> Iterator[Finding]:
-    """Keys that are gone though the store says that they were used: by plants that were connected, by webhooks."""
+def lost_keys(backend: Backend, *, known_to: int, webhooks: int) -> Iterator[Finding]:
+    """Keys that are gone, or others, though the store says that they were used: by plants, by webhooks, by the API."""
+    settings = backend.settings
     bus = BusFiles(settings.bus_folder)
     if known_to and not settings.nats.servers and not bus.configuration.exists() and not bus.coordinator_seed.exists():
         yield Finding(check="the OEM's key", state="fail", todo=FROM_BACKUP,
                       said=f"no key at {bus.coordinator_seed}, and {known_to} plants know it")
-    name = "webhooks.key"
-    if webhooks and not (settings.home / name).exists():
-        yield Finding(check=name, state="fail", todo=f"{FROM_BACKUP}; {OWN_KEYS[name]}",
-                      said=f"{settings.home / name} is gone, and {webhooks} webhooks are signed by it")
+    if webhooks and not (settings.home / WEBHOOKS).exists() and backend.store.service_keys.find(WEBHOOKS) is None:
+        yield Finding(check=WEBHOOKS, state="fail", todo=f"{FROM_BACKUP}; {MEANINGS[WEBHOOKS]}",
+                      said=f"{settings.home / WEBHOOKS} is gone, and {webhooks} webhooks are signed by it")
+    for name, meaning in MEANINGS.items():
+        problem = backend.service_keys.problem(name)
+        if problem:
+            said, _, todo = problem.partition("; ")
+            yield Finding(check=f"{name} of the service", state="fail", said=said, todo=f"{todo}; {meaning}")
 
 
 def _checked(check: str, look: Callable[[], object], todo: str) -> Finding:
@@ -113,8 +114,3 @@ def _matches(certificate: Path | None, key: Path | None) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(str(certificate), str(key), password=lambda: "")
     except ssl.SSLError:
         raise ValueError(f"{certificate} and {key} are no certificate and its key") from None
-
-
-def _key_text(path: Path) -> None:
-    if not _HEXADECIMAL.fullmatch(path.read_text(encoding="ascii", errors="replace").strip()):
-        raise ValueError(f"{path} is cut short or no key")

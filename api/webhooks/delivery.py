@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -20,11 +19,11 @@ import httpx
 from api.backend.wiring import Backend
 from api.webhooks.schemas import Delivery
 from services.contracts.documents import to_plain
-from services.contracts.errors import BallastError, UnavailableError
+from services.contracts.errors import BallastError
 from services.contracts.history.events import Event, Webhook
+from services.identity.service_keys import WEBHOOKS
 from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, secret_of, signature
 from services.process.command_line import product_version
-from services.process.private_files import made_once
 
 LOG = logging.getLogger("ballast.api")
 LOOK_SECONDS: Final = 2.0
@@ -43,16 +42,8 @@ Post = Callable[[str, bytes, dict[str, str]], int]
 
 
 def signing_key(backend: Backend) -> bytes:
-    """Key that the webhooks' secrets follow from, in the home folder; made where it is not there."""
-    path = backend.settings.home / "webhooks.key"
-    try:
-        made_once(path, lambda: secrets.token_hex(32))
-        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
-    except (OSError, ValueError) as error:
-        raise UnavailableError(f"the key of the webhooks' secrets, {path}, cannot be used: {error}") from None
-    if len(key) < 32:
-        raise UnavailableError(f"{path} is cut short; restore it, or remove it and add the webhooks anew")
-    return key
+    """Key that the webhooks' secrets follow from, the service's own; ``UnavailableError`` where it is not here."""
+    return backend.service_keys.get(WEBHOOKS)
 
 
 def post(url: str, body: bytes, headers: dict[str, str]) -> int:

@@ -19,8 +19,8 @@ WORKS = """
 import importlib, pkgutil, sys
 SERVERS = (
     "models.reference", "models.fairness.quadratic", "models.cuts.stated_program", "models.solvers.active_set",
-    "models.solvers.arrow_rows", "models.solvers.conic_interior_point", "models.solvers.height_blocks",
-    "models.solvers.newton_factor",
+    "models.solvers.arrow_rows", "models.solvers.cone_program", "models.solvers.conic_interior_point",
+    "models.solvers.dense_interior_point", "models.solvers.height_blocks", "models.solvers.newton_factor",
 )
 for name in ("services.site_agent", "services.masking", "services.contracts", "services.verification", "models"):
     package = importlib.import_module(name)

@@ -127,23 +127,27 @@ def _solve(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | N
 def _solve_whole(model: CutModel, centre: FloatArray, goal: Goal, rule: HeightRule | None) -> ModelPoint:
     """Solution of the program; of a small one by active sets where these find it.
 
-    A minimum that was begun near and not found, because it is not near, is begun again from afar.
-    Not a minimum without the norm: what bounds the weights there are the multipliers around it
+    A small minimum with a cone and more columns than active sets take is begun near, and wants all digits, as one from
+    afar does. A minimum that was begun near and not found, because it is not near, is begun again from afar.
+    Not by active sets: a minimum without the norm. What bounds the weights there are the multipliers around it
     (``models.cuts.lower_bound``), of which a vertex has few.
     """
     # A server's solvers, with SciPy: a plant loads the methods and solves no such program.
     from models.cuts.stated_program import StatedProgram, is_small
-    from models.solvers.active_set import solve_by_active_sets
+    from models.solvers.active_set import FEW_COLUMNS, solve_by_active_sets
     from models.solvers.conic_interior_point import solve_cone_program
 
-    small = is_small(model)
-    stated = StatedProgram.of(model, centre, goal.from_afar() if small else goal, rule)
+    small, has_cone = is_small(model), model.has_norm and DUAL_NORM[model.transport_norm] == "l2"
+    columns = model.slope.shape[1] + model.site_weights.shape[0] + 1  # weights, heights, the norm
+    near = goal.level is None and goal.drop > 0 and (not small or has_cone and columns > FEW_COLUMNS)
+    begun = goal.from_afar() if small and not near else goal.with_all_digits() if small else goal
+    stated = StatedProgram.of(model, centre, begun, rule)
     solution, fit = None, model.has_norm if goal.level is None else goal.drop > _FAR * stated.cuts.height
     if small and fit and rule is None:
         enough = stated.tolerance if goal.level is not None else goal.fine_tolerance(stated.cuts.height)
         solution = solve_by_active_sets(stated.program, enough)
     solution = solution or solve_cone_program(stated.program, stated.tolerance)
-    if solution.status is not SolverStatus.SOLVED and goal.level is None and goal.drop > 0 and not small:
+    if near and solution.status is not SolverStatus.SOLVED:
         stated = StatedProgram.of(model, centre, goal.from_afar(), rule)
         solution = solve_cone_program(stated.program, stated.tolerance)
     return stated.point(model, goal, rule, solution)

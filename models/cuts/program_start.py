@@ -48,13 +48,14 @@ class Goal:
     """What is asked of a program: a level, or the minimum (None); and where to begin, ``begin`` (D,) from the centre.
 
     ``drop``: about how far the value is to fall, in the units of the risk; 0: nothing is known, so the start is a unit
-    away and the tolerance as it is.
+    away and the tolerance as it is. ``sharp``: the tolerance is as it is all the same.
     """
 
     level: float | None
     begin: FloatArray
     drop: float
     tolerance: float
+    sharp: bool = False
 
     @staticmethod
     def minimum(centre: FloatArray, within: float, tolerance: float) -> Goal:
@@ -73,12 +74,18 @@ class Goal:
         """The same, begun at the centre as if nothing were known, and with all digits."""
         return replace(self, begin=np.zeros_like(self.begin), drop=0.0)
 
+    def with_all_digits(self) -> Goal:
+        """The same, begun as near, and to the tolerance of one that is begun from afar."""
+        return replace(self, sharp=True)
+
     def in_units(self, height: float) -> tuple[float, float]:
         """Room at the start and tolerance, where the unit of the heights is ``height``."""
         if self.drop <= 0:
             return 1.0, self.tolerance
         drop = self.drop / height
         room = min(max((_BOUND_ROOM if self.level is None else _POINT_ROOM) * drop, _LEAST_ROOM), 1.0)
+        if self.sharp:
+            return room, self.tolerance
         wide = self.begin.shape[0] >= _WIDE
         if self.level is None:
             return room, min(max((_WIDE_BOUND_SHARE if wide else _BOUND_SHARE) * drop, self.tolerance), _COARSEST)

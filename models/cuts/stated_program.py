@@ -15,7 +15,7 @@ from models.cuts.program_start import Goal, first_duals, on_the_path
 from models.site_ambiguity.ball import pull_into_ball
 from models.site_ambiguity.epigraph import MixtureRows, mixture_rows
 from models.solvers.arrow_rows import ArrowRows
-from models.solvers.conic_interior_point import ConeProgram
+from models.solvers.cone_program import ConeProgram
 from models.solvers.solution import Solution
 
 _SMALL_PROGRAM = 25_000

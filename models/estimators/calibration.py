@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from models.basics import FloatArray
+from models.estimators.folds import with_whole_machines
 from models.estimators.table import Table
 from models.losses.exponentials import softmax
 
@@ -25,7 +26,7 @@ def deal_folds(table: Table, n_folds: int) -> NDArray[np.intp]:
     """Fold of each row (N,), -1 for rows that are never held out.
 
     Equal rows go together, and the rows of a class at a site are dealt in turn, so that each fold leaves some of them;
-    where a class has a single row at a site, that row stays.
+    where a class has a single row at a site, that row stays. Whole machines where they are named.
     """
     first, which = table.same_rows()
     _, cell = np.unique(np.column_stack([table.site, table.outcomes])[first], axis=0, return_inverse=True)
@@ -33,7 +34,7 @@ def deal_folds(table: Table, n_folds: int) -> NDArray[np.intp]:
     folds = np.empty(first.shape[0], dtype=np.intp)
     folds[order] = np.arange(first.shape[0]) % n_folds
     folds[np.bincount(cell)[cell] == 1] = -1
-    return folds[which]
+    return with_whole_machines(folds[which], table, table.outcomes.astype(np.intp), n_folds)
 
 
 def scores_of_classes(scores: FloatArray) -> FloatArray:

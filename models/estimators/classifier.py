@@ -21,7 +21,7 @@ from models.estimators.choices import chosen_loss, mixture_ball, stated_support
 from models.estimators.coupled import coupled
 from models.estimators.folds import ROUGH, calibration_folds, fold_models
 from models.estimators.lifting import fitted_lift
-from models.estimators.sites import Sites, one_site, present, sites_of
+from models.estimators.sites import Rows, Sites, machines_of, one_site, sites_of
 from models.estimators.solving import AUTO, RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.estimators.values import check_word, number, whole_number
@@ -99,7 +99,8 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
         With a box as support the smallest inside it; with a polytope a lower bound, that without walls. With splines
         that of moves between the least and largest value of each feature, beyond which no score changes: exact with
-        linf, else a lower bound near it; with another lift a lower bound. Always in the units of the features.
+        linf, else a lower bound near it; with another lift a lower bound. Always in the units of the features. Of a row
+        beyond ``feature_range_`` it is that of the row cut to it, a lower bound of its own.
         """
         features = self._features(X)
         support = stated_support(self.support, self.n_features_in_, regression=False)
@@ -107,7 +108,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._cut(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
 
     def _planes(self) -> FloatArray:
         check_is_fitted(self)
@@ -116,22 +117,28 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
         return one_site(n_rows)
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None,
+        machines: ArrayLike | None,
+    ) -> Self:
         self._check_words()
-        features, labels = validate_data(self, X, y, dtype=np.float64)
+        given, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        sites, counts = self._sites(groups, features.shape[0]), sample_counts(sample_weight, features)
-        features, labels, sites, counts = present(features, labels, sites, counts)
-        self.classes_, indices = np.unique(labels, return_inverse=True)
+        rows = Rows(
+            given, labels, self._sites(groups, len(given)), sample_counts(sample_weight, given),
+            machines_of(machines, len(given)),
+        ).present()
+        features, sites, counts = rows.features, rows.sites, rows.counts
+        self.classes_, indices = np.unique(rows.outcomes, return_inverse=True)
         if self.classes_.shape[0] < 2:
             raise ProblemError("the data hold one class only; a classifier needs rows of at least two classes")
         self._is_joint()  # what does not go together is refused before any terms are tuned
         weights = counts * class_weights(self.class_weight, self.classes_, indices, counts)[indices]
         self._class_rows = np.bincount(indices, weights).astype(np.float64)
-        scaling = self._scaling_of(features)
+        scaling = self._scaling_of(features, counts)
         features = scaling.scale(features)
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
-        table = Table(features, indices.astype(np.float64), sites.index, counts, weights)
+        table = Table(features, indices.astype(np.float64), sites.index, counts, weights, rows.machine)
         if self._merges(sample_weight is not None or self.class_weight is not None):
             table = table.merged()
         stated = self._statement(table, sites.names)
@@ -253,13 +260,15 @@ class FederatedClassifier(RobustClassifier):
     """A classifier over several sites (clients), told apart by ``groups``."""
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        machines: ArrayLike | None = None,
     ) -> Self:
-        """Fit to features (N, P), labels (N,), the site of each row (N,) and how often it counts (N,).
+        """Fit to features (N, P), labels (N,), the site of each row (N,), how often it counts (N,), its machine (N,).
 
-        Without groups all rows are one site, and a warning says so.
+        Without groups all rows are one site, and a warning says so. ``machines`` names whose rows are held out together
+        (``models.estimators.folds``); two sites' machines of one name are two.
         """
-        return self._fit(X, y, groups, sample_weight)
+        return self._fit(X, y, groups, sample_weight, machines)
 
     def _sites(self, groups: ArrayLike | None, n_rows: int) -> Sites:
         return sites_of(groups, n_rows)

@@ -49,7 +49,7 @@ class FederatedDRClassifier(FederatedClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, worst_case_risk_, objective_, objective_lower_bound_, certified_gap_, objective_name_,
-    n_rounds_, site_risks_, radius_, feature_scale_, probability_scale_ : as in ``DRSVC``.
+    n_rounds_, site_risks_, radius_, feature_scale_, feature_range_, probability_scale_ : as in ``DRSVC``.
     client_weights_ : dict of group to its share q_s in the worst mixture at the fit (``{"all": 1.0}`` without groups;
         the mean over the heads for more than two classes).
     coupling_ : None, or how the planes were coupled: ``coupling`` (K, K + 1), matrix and offsets; ``trained``

@@ -1,8 +1,16 @@
-"""Models without each fold, and what they say of the rows that they have not seen."""
+"""Models without each fold, and what they say of the rows that they have not seen.
+
+Where the machine of each row is named (``machines`` of a fit), a site's folds are of whole machines, as in a plant's
+vault: sets and intervals then say how far the model is off on a machine that it has not seen. Coverage is then that of
+a new machine's rows, on the average over machines; what is proven is for rows that are drawn apart. A site with fewer
+machines than folds holds out one of them after the other, and is in no further fold; one with a single machine, or with
+a class on one machine alone, deals single rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +23,7 @@ from models.estimators.scaling import wide_enough
 from models.estimators.table import Table
 from models.estimators.values import whole_number
 from models.multiclass import predict_scores
+from models.tuning.folds import TooFewRowsError, deal
 
 ROUGH: Final = 1e-2
 """Gap at which a fit on a part of the rows is good enough for the scores of the others."""
@@ -73,7 +82,10 @@ class FoldModels:
 
 
 def deal_targets(table: Table, n_folds: int) -> NDArray[np.intp]:
-    """Fold of each row (N,) of a regression: equal rows go together, a site's are dealt in turn by rising target."""
+    """Fold of each row (N,) of a regression: equal rows go together, a site's are dealt in turn by rising target.
+
+    Whole machines where they are named.
+    """
     first, which = table.same_rows()
     site, target = table.site[first], table.outcomes[first]
     order = np.lexsort((target, site))
@@ -85,7 +97,30 @@ def deal_targets(table: Table, n_folds: int) -> NDArray[np.intp]:
     turns = np.argsort(draw.random((place.max() // n_folds + 1, n_folds)), axis=1)
     folds[order] = turns[place // n_folds, place % n_folds]
     folds[np.bincount(site)[site] == 1] = -1  # a site's only row stays
-    return folds[which]
+    return with_whole_machines(folds[which], table, np.zeros(len(which), dtype=np.intp), n_folds)
+
+
+def with_whole_machines(
+    folds: NDArray[np.intp], table: Table, strata: NDArray[np.intp], n_folds: int
+) -> NDArray[np.intp]:
+    """Folds (N,) in which each site that has machines enough holds them whole; ``strata`` (N,) as where rows are dealt.
+
+    Of the other sites, and of all where no machine is named, those that are given.
+    """
+    if table.machine is None:
+        return folds
+    found = folds.copy()
+    for site in np.unique(table.site):
+        own = np.flatnonzero(table.site == site)
+        machine = table.machine[own]
+        n_whole = min(n_folds, len(np.unique(machine)))
+        if n_whole < 2:
+            continue
+        with suppress(TooFewRowsError):
+            dealt = deal(table.features[own], strata[own], n_whole, 0, machine, least_train=1, least_test=1)
+            if dealt.together is not None:
+                found[own] = dealt.folds
+    return found
 
 
 def fold_models(

@@ -14,15 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.conformal.coverage import asked_level
 from models.conformal.cross import OutOfFold, cross_interval
-from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss
+from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss, stated_support
 from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
 from models.estimators.scaling import target_scale
-from models.estimators.sites import present, sites_of
+from models.estimators.sites import Rows, machines_of, sites_of
 from models.estimators.solving import RobustFit, Statement
 from models.estimators.table import Table, sample_counts
 from models.estimators.values import number
 from models.evaluation.intervals import residual_interval
+from models.geometry.supports import BoxSupport
 from models.losses.base import Loss, Task
 from models.losses.regression import EpsilonInsensitive, Huber
 
@@ -50,6 +51,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         The same kappa by the classifier's name, for code that sets both alike. Give one of the two.
     support : None, (low, high), (low, high, target_low, target_high), (C, c, d), BoxSupport or PolytopeSupport
         Box, or polytope ``C x + c y <= d``; with the epsilon-insensitive and the pinball loss only.
+        Estimates and intervals are cut to a range of the target that a box has.
     radius, client_radius, client_norm, client_weights, transport_norm, fit_intercept, method, gap, absolute_gap,
     max_rounds, method_parameters, lift, lift_size, tuning, random_state
         As in the classifier; a tuning scores by the mean absolute error, or the pinball loss. With "auto" target_cost
@@ -62,7 +64,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     ----------
     coef_ : (P,). intercept_ : float. lift_ : with a lift P counts the lifted features.
     worst_case_risk_, objective_, objective_lower_bound_, certified_gap_, objective_name_, n_rounds_, site_risks_,
-    radius_, feature_scale_, client_weights_ : as in the classifier.
+    radius_, feature_scale_, feature_range_, client_weights_ : as in the classifier.
     target_scale_ : what counts as a move of 1 of the target: its range in y where "auto" scales the features too and
         targets are not in [0, 1] already, else 1.
     """
@@ -93,26 +95,33 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
     tuning: str | Mapping[str, Any] | None = None
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        machines: ArrayLike | None = None,
     ) -> Self:
-        """Fit to features (N, P), targets (N,), the client of each row (N,) and how often it counts (N,).
+        """Fit to features (N, P), targets (N,), the client of each row (N,), how often it counts and its machine (N,).
 
         A weight of k is as k copies of the row. Without groups all rows are one client, and a warning says so.
+        ``machines`` names whose rows are held out together (``models.estimators.folds``).
         """
-        return self._fit(X, y, groups, sample_weight)
+        return self._fit(X, y, groups, sample_weight, machines)
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None,
+        machines: ArrayLike | None,
+    ) -> Self:
         self._check_words()
-        features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        targets = np.asarray(targets, dtype=np.float64)
-        sites, counts = sites_of(groups, features.shape[0]), sample_counts(sample_weight, features)
-        features, targets, sites, counts = present(features, targets, sites, counts)
-        scaling = self._scaling_of(features)
+        given, outcomes = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows = Rows(
+            given, np.asarray(outcomes, dtype=np.float64), sites_of(groups, len(given)),
+            sample_counts(sample_weight, given), machines_of(machines, len(given)),
+        ).present()
+        features, targets, sites, counts = rows.features, rows.outcomes, rows.sites, rows.counts
+        scaling = self._scaling_of(features, counts)
         features = scaling.scale(features)
         self._target_scale = target_scale(targets) if self._leaves_the_units() else 1.0
         self.lift_ = fitted_lift(self.lift, self.lift_size, features, self.support)
         self._middle = _middle(targets) if self.fit_intercept and self.support is None else 0.0
-        table = Table(features, targets - self._middle, sites.index, counts, counts)
+        table = Table(features, targets - self._middle, sites.index, counts, counts, rows.machine)
         if self._merges(sample_weight is not None):
             table = table.merged()
         stated = self._statement(table, sites.names)
@@ -129,10 +138,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Estimate for each row (n,)."""
-        check_is_fitted(self)
-        features = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-        return np.asarray(self._lifted(features) @ self.coef_ + self.intercept_)
+        """Estimate for each row (n,); where ``support`` is a box with a range of the target, cut to that."""
+        return self._in_target_range(self._estimates(self._features(X)))
 
     def predict_interval(
         self, X: ArrayLike, coverage: float = 0.9, method: Literal["conformal", "markov"] = "conformal"
@@ -150,15 +157,28 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         ProblemError
             Another coverage or method, no folds, or a group with too few rows for the coverage.
         """
-        value, coverage = self.predict(X), asked_level(number("coverage", coverage))
+        features, coverage = self._features(X), asked_level(number("coverage", coverage))
         if method == "markov":
             below, above = residual_interval(self._fitted_loss, self.worst_case_risk_, coverage)
-            return np.column_stack([value - above, value - below])
+            value = self._estimates(features)
+            return self._in_target_range(np.column_stack([value - above, value - below]))
         if method != "conformal":
             raise ProblemError(f'method of an interval must be "conformal" or "markov", got {method!r}')
         held = self._folds()
-        features = self._lifted(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
-        return cross_interval(held, held.head_scores(features)[:, :, 0], coverage) + self._middle
+        found = cross_interval(held, held.head_scores(self._lifted(features))[:, :, 0], coverage) + self._middle
+        return self._in_target_range(found)
+
+    def _features(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        return self._cut(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
+
+    def _estimates(self, features: FloatArray) -> FloatArray:
+        return np.asarray(self._lifted(features) @ self.coef_ + self.intercept_)
+
+    def _in_target_range(self, values: FloatArray) -> FloatArray:
+        """Values in the target's unit, cut to its range where the support states one."""
+        place = stated_support(self.support, self.n_features_in_, regression=True)
+        return np.clip(values, place.target_low, place.target_high) if isinstance(place, BoxSupport) else values
 
     def _out_of_fold(self, table: Table, stated: Statement, n_folds: int) -> OutOfFold:
         """Errors of each fold under a model of the others, to a rough gap."""

@@ -8,6 +8,10 @@ those of the same spline on x by ``1 / s_j``; products, and what is beside them,
 robustness radii are told in the features' own units. Without an intercept nothing is moved, for that would be one: low
 is 0, and s_j the largest absolute value.
 
+Readings that are likely mistakes, and of classes long tails, are cut to the ends of the others, as a drafted range of a
+contract cuts them (``models.features.likely_range``): low and high are of the cut ones. What is cut is nearer to any
+other reading than what is not is, so a ball around the rows as given is within the one around the cut rows.
+
 A target stays in its own unit; the cost of moving it counts in shares of its range s: ``kappa / s`` for each unit. That
 is the problem of the scaled target, whose risk is the s-th part (of the Huber loss the s^2-th).
 """
@@ -21,6 +25,7 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.features.lift import Lift
+from models.features.likely_range import likely_range, range_for_classes
 from models.features.products import ProductLift
 from models.features.scaled import ScaledProducts
 from models.features.spline import SplineLift
@@ -31,31 +36,37 @@ _NARROW: Final = 1e-2
 
 @dataclass(frozen=True)
 class RangeScaling:
-    """``low`` (P,) and ``width`` (P,) above 0 of the features as given."""
+    """``low`` (P,) and ``width`` (P,) above 0 of the features as given, cut to ``ends`` (2, P): infinite for none."""
 
     low: FloatArray
     width: FloatArray
+    ends: FloatArray
 
     @staticmethod
     def none(n_features: int) -> RangeScaling:
         """Features as they are."""
-        return RangeScaling(np.zeros(n_features), np.ones(n_features))
+        return RangeScaling(np.zeros(n_features), np.ones(n_features), _no_ends(n_features))
 
     @staticmethod
-    def of(features: FloatArray, *, moved: bool) -> RangeScaling:
-        """Ranges of features (N, P); ``moved``: they begin at 0 then. ``ProblemError`` where a range overflows."""
-        low, high = features.min(axis=0), features.max(axis=0)
+    def of(features: FloatArray, *, moved: bool, ends: FloatArray | None = None) -> RangeScaling:
+        """Ranges of features (N, P), cut to ``ends``; ``moved``: they begin at 0 then.
+
+        ``ProblemError`` where a range overflows.
+        """
+        ends = _no_ends(features.shape[1]) if ends is None else ends
+        kept = np.clip(features, *ends)
+        low, high = kept.min(axis=0), kept.max(axis=0)
         if not moved:
-            low, high = np.zeros_like(low), np.abs(features).max(axis=0)
+            low, high = np.zeros_like(low), np.abs(kept).max(axis=0)
         with np.errstate(over="ignore"):
             width = high - low
         if not np.isfinite(width).all():
             raise ProblemError("a feature's range is beyond what can be computed with: take another unit")
-        return RangeScaling(low, wide_enough(low, high))
+        return RangeScaling(low, wide_enough(low, high), ends)
 
     def scale(self, features: FloatArray) -> FloatArray:
-        """Features (n, P) in shares of their ranges."""
-        return np.asarray((features - self.low) / self.width)
+        """Features (n, P), cut, in shares of their ranges."""
+        return np.asarray((np.clip(features, *self.ends) - self.low) / self.width)
 
     def lift(self, lift: Lift | None) -> Lift | None:
         """The lift of features as given that does what one of scaled features does, up to the units of its ramps."""
@@ -75,6 +86,24 @@ class RangeScaling:
             found[..., :-1] /= self.width
             found[..., -1] -= found[..., :-1] @ self.low
         return found
+
+
+def likely_ends(features: FloatArray, counts: FloatArray, *, classes: bool) -> FloatArray:
+    """Ends (2, P) to which features (N, P), whose rows count so often (N,), are cut; infinite where none is cut.
+
+    Without likely mistakes, and where ``classes`` are told apart without long tails, as a drafted range.
+    """
+    found = _no_ends(features.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j, readings in enumerate(features.T):
+            low, high = range_for_classes(readings, counts) if classes else likely_range(readings, counts=counts)
+            found[0, j] = low if low > readings.min() else -np.inf
+            found[1, j] = high if high < readings.max() else np.inf
+    return found
+
+
+def _no_ends(n_features: int) -> FloatArray:
+    return np.repeat([[-np.inf], [np.inf]], n_features, axis=1)
 
 
 def is_scaled(values: FloatArray) -> bool:

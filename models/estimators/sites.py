@@ -1,4 +1,4 @@
-"""Sites of an estimator: which rows are whose, with the radius and the weight of each."""
+"""Sites and machines of an estimator: which rows are whose, with the radius and the weight of each site."""
 
 from __future__ import annotations
 
@@ -47,39 +47,60 @@ def sites_of(groups: ArrayLike | None, n_rows: int) -> Sites:
             stacklevel=4,
         )
         return one_site(n_rows)
-    labels = np.asarray(groups if hasattr(groups, "__array__") else _objects(groups))
+    return Sites(*_named("groups", "site", groups, n_rows))
+
+
+def machines_of(machines: ArrayLike | None, n_rows: int) -> NDArray[np.intp] | None:
+    """Number of the machine of each row (N,), None where nobody says; ``ProblemError`` as of groups."""
+    return None if machines is None else _named("machines", "machine", machines, n_rows)[1]
+
+
+def _named(word: str, what: str, given: ArrayLike, n_rows: int) -> tuple[Names, NDArray[np.intp]]:
+    """Names in sorted order, and that of each row as an index (N,) into them; ``word`` is the argument of a fit."""
+    labels = np.asarray(given if hasattr(given, "__array__") else _objects(word, what, given))
     if labels.ndim != 1:
-        raise ProblemError(f"groups must be a vector with the name of each row's site, got the shape {labels.shape}")
+        raise ProblemError(f"{word} must be a vector with the name of each row's {what}, got the shape {labels.shape}")
     if labels.shape[0] != n_rows:
-        raise ProblemError(f"groups must name the site of each of the {n_rows} rows, got {labels.shape[0]}")
+        raise ProblemError(f"{word} must name the {what} of each of the {n_rows} rows, got {labels.shape[0]}")
     if any(label is None or (isinstance(label, float) and math.isnan(label)) for label in labels.tolist()):
-        raise ProblemError("groups must name the site of every row, some are missing (NaN or None)")
+        raise ProblemError(f"{word} must name the {what} of every row, some are missing (NaN or None)")
     try:
         names, index = np.unique(labels, return_inverse=True)
         set(names.tolist())  # a list can be sorted, but is no name
     except (TypeError, ValueError):
         kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
-        raise ProblemError(f"groups must be names of one kind that can be sorted, got {kinds}") from None
-    return Sites(tuple(names.tolist()), index)
+        raise ProblemError(f"{word} must be names of one kind that can be sorted, got {kinds}") from None
+    return tuple(names.tolist()), index
 
 
-def _objects(groups: Any) -> NDArray[Any]:
+def _objects(word: str, what: str, given: Any) -> NDArray[Any]:
     """Python objects as they are: numpy would turn a number among texts into a text."""
     try:
-        return np.array(groups, dtype=object)
+        return np.array(given, dtype=object)
     except ValueError:
-        raise ProblemError("groups must be a vector with the name of each row's site, got a ragged list") from None
+        raise ProblemError(f"{word} must be a vector with the name of each row's {what}, got a ragged list") from None
 
 
-def present(
-    features: FloatArray, outcomes: NDArray[Any], sites: Sites, counts: FloatArray
-) -> tuple[FloatArray, NDArray[Any], Sites, FloatArray]:
-    """Rows that count at all; a site whose rows all count 0 times is as if it were not there."""
-    if counts.all():
-        return features, outcomes, sites, counts
-    rows = np.flatnonzero(counts)
-    here, index = np.unique(sites.index[rows], return_inverse=True)
-    return features[rows], outcomes[rows], Sites(tuple(sites.names[g] for g in here), index), counts[rows]
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a fit: features (N, P), outcomes, the site of each, how often it counts, its machine (None: unknown)."""
+
+    features: FloatArray
+    outcomes: NDArray[Any]
+    sites: Sites
+    counts: FloatArray
+    machine: NDArray[np.intp] | None = None
+
+    def present(self) -> Rows:
+        """Those that count at all; a site whose rows all count 0 times is as if it were not there."""
+        if self.counts.all():
+            return self
+        rows = np.flatnonzero(self.counts)
+        here, index = np.unique(self.sites.index[rows], return_inverse=True)
+        return Rows(
+            self.features[rows], self.outcomes[rows], Sites(tuple(self.sites.names[g] for g in here), index),
+            self.counts[rows], None if self.machine is None else self.machine[rows],
+        )
 
 
 def site_weights(given: str | Mapping[Any, float] | None, names: Names, rows: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from models.conformal.cross import OutOfFold
 from models.cuts.certificate import combined_certificate
 from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
-from models.estimators.scaling import RangeScaling, is_scaled
+from models.estimators.scaling import RangeScaling, is_scaled, likely_ends
 from models.estimators.sites import Names, site_radii, site_weights
 from models.estimators.table import Table
 from models.estimators.tuned import tuned
@@ -67,15 +67,18 @@ class RobustFit:
     _held_out: OutOfFold | None = None
     _target_scale: float = 1.0
 
-    def _scaling_of(self, features: FloatArray) -> RangeScaling:
+    def _scaling_of(self, features: FloatArray, counts: FloatArray) -> RangeScaling:
         """By the ranges of features (N, P) where "auto" does what a plan does; else, and of what is given, none.
+
+        ``counts`` (N,) is how often each row does.
 
         Those that :func:`models.estimators.scaling.is_scaled` takes for scaled ones stay as they are.
         """
         truth("fit_intercept", self.fit_intercept)
         if not self._leaves_the_units() or is_scaled(features):
             return RangeScaling.none(features.shape[1])
-        return RangeScaling.of(features, moved=bool(self.fit_intercept))
+        ends = likely_ends(features, counts, classes=self.task == "classification")
+        return RangeScaling.of(features, moved=bool(self.fit_intercept), ends=ends)
 
     def _leaves_the_units(self) -> bool:
         """Whether the units are left to "auto": nothing is stated in those of the rows as given."""
@@ -108,6 +111,10 @@ class RobustFit:
             raise ProblemError(f"method_parameters must be None or a mapping of name to number, got {shown(given)}")
         if self.method == AUTO and given:
             raise ProblemError("method_parameters belong to a method by name; method 'auto' has none")
+
+    def _cut(self, features: FloatArray) -> FloatArray:
+        """Features (n, P) cut to ``feature_range_``, as those of the fit were."""
+        return np.clip(features, *self.feature_range_)
 
     def _lifted(self, features: FloatArray) -> FloatArray:
         """Features (n, P) as the planes see them."""
@@ -208,7 +215,7 @@ class RobustFit:
         lift = self.lift_
         if self._held_out is not None:
             self._held_out = replace(self._held_out, planes=scaling.planes(self._held_out.planes, lift))
-        self.lift_, self.feature_scale_ = scaling.lift(lift), scaling.width
+        self.lift_, self.feature_scale_, self.feature_range_ = scaling.lift(lift), scaling.width, scaling.ends
         return lambda planes: scaling.planes(planes, lift)
 
     def _folds(self) -> OutOfFold:

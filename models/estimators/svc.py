@@ -80,8 +80,10 @@ class DRSVC(RobustClassifier):
         pairs beside such splines, and takes the best of three folds; where a site has too few rows for them, or of a
         class, the terms as they are, and ``tuning_why_`` says so. Features are trained on by their ranges in X, as a
         plan has them by those of the asset type, unless they all lie in [0, 1] and none within a hundredth of it, or
-        there is a support or a given lift: radius and label_flip_cost are then in shares of ``feature_scale_``; planes,
-        lift and ``robustness_radius`` stay in the features' own units. A mapping takes the features as they are, and
+        there is a support or a given lift; likely mistakes, and long tails where classes are told apart, are cut first,
+        as a drafted asset type cuts them (``feature_range_``). Radius and label_flip_cost are then in shares of
+        ``feature_scale_``; planes, lift and ``robustness_radius`` stay in the features' own units. A mapping takes the
+        features as they are, and
         gives some of ``radius`` (factors; without it those of "auto"), ``label_flip_cost``, ``client_radius`` and
         ``segments`` (0: no splines), and may give ``folds`` (5), ``seed``, ``rule`` ("one-standard-error", "best" or
         "paired") and ``budget`` (2 trainings; 3 of "auto").
@@ -109,6 +111,7 @@ class DRSVC(RobustClassifier):
     site_risks_ : worst-case risk by site; here ``{"all": worst_case_risk_}``.
     radius_ : dict of site to the radius of its ball, of moves in shares of ``feature_scale_``.
     feature_scale_ : (P,) what counts as a move of 1 of each feature: its range in X where "auto" tunes, else 1.
+    feature_range_ : (2, P) ends to which features are cut, in the fit and after it; infinite where they are not.
     probability_scale_ : scale of the scores in ``predict_proba``.
     n_features_in_, feature_names_in_ : as in every estimator.
     """
@@ -131,9 +134,15 @@ class DRSVC(RobustClassifier):
     tuning: str | Mapping[str, Any] | None = None
     multi_class: str = "one_vs_rest"
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies."""
-        return self._fit(X, y, None, sample_weight)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, machines: ArrayLike | None = None
+    ) -> Self:
+        """Fit to features (N, P), labels (N,) of any type and how often each row counts (N,): k is as k copies.
+
+        ``machines`` (N,) names the machine of each row: a fold, of a tuning or of ``calibration_folds``, holds whole
+        machines then (``models.estimators.folds``).
+        """
+        return self._fit(X, y, None, sample_weight, machines)
 
 
 @dataclass(eq=False, repr=False)

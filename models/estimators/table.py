@@ -21,6 +21,7 @@ class Table:
 
     ``counts`` (N,) above 0 is how often each row stands there (``sample_weight``); ``weights`` (N,) how much it weighs
     in its site's empirical distribution, which class weights change and the number of rows of a site they do not.
+    ``machine`` (N,) numbers whose rows are held out together; None where nobody says.
     """
 
     features: FloatArray
@@ -28,15 +29,19 @@ class Table:
     site: NDArray[np.intp]
     counts: FloatArray
     weights: FloatArray
+    machine: NDArray[np.intp] | None = None
 
     def take(self, rows: NDArray[Any]) -> Table:
         """Some of the rows."""
-        parts = (self.features, self.outcomes, self.site, self.counts, self.weights)
-        return Table(*(part[rows] for part in parts))
+        return Table(
+            self.features[rows], self.outcomes[rows], self.site[rows], self.counts[rows], self.weights[rows],
+            None if self.machine is None else self.machine[rows],
+        )
 
     def same_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """First row of each set of equal ones (M,), and the set of each row (N,)."""
-        whole = np.column_stack([self.features, self.outcomes, self.site]) + 0.0  # one zero, not two
+        """First row of each set of equal ones of a machine (M,), and the set of each row (N,)."""
+        own = [] if self.machine is None else [self.machine]
+        whole = np.column_stack([self.features, self.outcomes, self.site, *own]) + 0.0  # one zero, not two
         keys = np.ascontiguousarray(whole).view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1])))[:, 0]
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         return first, which

@@ -34,7 +34,7 @@ from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule, Scored, untuned
 from models.tuning.coupling import coupling_cost
-from models.tuning.folds import TooFewRowsError, deal
+from models.tuning.folds import Dealt, TooFewRowsError, deal
 from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
 from models.tuning.rungs import race_numbers, rungs
@@ -72,12 +72,12 @@ class _Site:
     rows: tuple[tuple[SiteProblem, ...], ...]
     outcomes: FloatArray
     counts: FloatArray
-    folds: Any
+    dealt: Dealt
     classes: int
     unit: float
 
     def problems(self, candidate: Candidate, fold: int) -> Sequence[SiteProblem]:
-        kept = self.folds != fold
+        kept = self.dealt.learnt(fold)
         return [
             SiteProblem(
                 each.features[kept], each.labels[kept],
@@ -90,7 +90,7 @@ class _Site:
         ]
 
     def scores(self, candidate: Candidate, fold: int, weights: FloatArray) -> FloatArray:
-        held, first = self.folds == fold, self.rows[candidate.lift][0]
+        held, first = self.dealt.scored(fold), self.rows[candidate.lift][0]
         if not first.spec.fit_intercept:
             weights = np.hstack([weights, np.zeros((len(weights), 1))])
         features, counts = first.features[held], self.counts[held]
@@ -137,11 +137,11 @@ def tuned(
     tables = [table if each is None else replace(table, features=each.apply(table.features)) for each in lifts]
     units = CommonUnits.of(_stated(table, heads, specs))
     scaled = [units.stated(_stated(each, heads, specs)) for each in tables]
-    dealt = in_any_unit(table.features)
+    keys = in_any_unit(table.features)
     try:
         sites = {
             str(g): _site(
-                table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], dealt, n_folds,
+                table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], keys, n_folds,
                 whole_number("seed", asked.get("seed", 0), least=0), units.target,
             )
             for g in range(len(specs))
@@ -218,13 +218,14 @@ def _stated(table: Table, heads: FloatArray, specs: Sequence[RobustSpec]) -> dic
 
 
 def _site(
-    table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], dealt: FloatArray, n_folds: int, seed: int,
+    table: Table, site: int, rows: Sequence[tuple[SiteProblem, ...]], keys: FloatArray, n_folds: int, seed: int,
     unit: float,
 ) -> _Site:
-    """Rows of a site with their folds, dealt by the rows of ``dealt`` (N, P)."""
+    """Rows of a site with their folds, of whole machines where they are named; rows are dealt by ``keys`` (N, P)."""
     own = np.flatnonzero(table.site == site)
     outcomes, classes = table.outcomes[own], rows[0][0].spec.loss.task == "classification"
     strata = outcomes.astype(np.intp) if classes else np.zeros(len(own), dtype=np.intp)
-    folds = deal(dealt[own], strata, n_folds, seed, least_train=1, least_test=1)
+    machine = None if table.machine is None else table.machine[own]
+    dealt = deal(keys[own], strata, n_folds, seed, machine, least_train=1, least_test=1)
     n_classes = int(table.outcomes.max()) + 1 if classes else 0
-    return _Site(tuple(rows), outcomes, table.counts[own], folds, n_classes, unit)
+    return _Site(tuple(rows), outcomes, table.counts[own], dealt, n_classes, unit)

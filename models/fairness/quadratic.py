@@ -20,7 +20,8 @@ import numpy as np
 
 from models.basics import FloatArray, ProblemError
 from models.fairness.ambiguity_set import RelativeSet
-from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.cone_program import ConeProgram
+from models.solvers.conic_interior_point import solve_cone_program
 
 _STEPS = 200
 """Near a solution a step doubles the digits, so this many are never taken but where rounding stops the descent."""

@@ -219,7 +219,8 @@ def _bounded(lines: _Lines, least: FloatArray, most: FloatArray, power: int) -> 
     missing = lines.lead - less.sum(axis=1)
     jump = np.abs(far - near)
     coordinate, rows = jump.argmax(axis=1), np.arange(len(top))
-    share = np.clip(missing / np.maximum((more - less).sum(axis=1), tiny), 0.1, 0.9)
+    between = np.maximum((more - less).sum(axis=1), np.maximum(0.1 * missing, tiny))  # 0 where rounding is all
+    share = np.clip(missing / between, 0.1, 0.9)
     start, end = near[rows, coordinate], far[rows, coordinate]
     part = _Part(least, most, np.maximum(bound, 0.0) ** (1.0 / power), coordinate, start + share * (end - start))
     return part, reached ** (1.0 / power)

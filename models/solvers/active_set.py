@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.solvers.conic_interior_point import ConeProgram
+from models.solvers.cone_program import ConeProgram
 from models.solvers.second_order_cone import Cones
 from models.solvers.solution import Solution, SolverStatus
 
@@ -36,7 +36,7 @@ except ImportError:  # a plant does without
 _ROUNDS, _ROUNDS_LINEAR, _EXCHANGES, _MORE = 8, 12, 300, 100
 """Quadratic programs for one cone program, for one with a linear objective, and exchanges of rows in the first and in a
 later one: several times what they take."""
-_FEW_COLUMNS = 12
+FEW_COLUMNS = 12
 """Columns up to which a cone may hold up a linear objective: of more the first tangents lead too far away."""
 _LINEAR_TOLERANCE = 1e-11
 """Tolerance of these, which the last of their steps meets at no price."""
@@ -64,7 +64,7 @@ def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | N
         return None
     curved, linear = bool(program.curvature.any()), False
     if program.cones and not curved:
-        if program.start.size > _FEW_COLUMNS:
+        if program.start.size > FEW_COLUMNS:
             return None
         linear, tolerance = True, min(tolerance, _LINEAR_TOLERANCE)
     rows, limits, point = program.rows, program.limits, program.start

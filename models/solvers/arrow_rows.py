@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dsyr, dsyrk
+from scipy.linalg.blas import dsyr
 
 from models.basics import FloatArray
 from models.solvers.height_blocks import HeightBlocks
@@ -33,72 +33,6 @@ _DENSE = 30_000
 """Entries of the other rows up to which they are held with their zeros."""
 _WIDE = 256
 """Columns from which a product in single precision is worth its rest."""
-
-
-class Rows(Protocol):
-    """Rows (m, n) of a cone program."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-
-    @property
-    def wide_enough(self) -> bool:
-        """Whether it is worth it to factor them roughly."""
-
-    def times(self, point: FloatArray) -> FloatArray:
-        """``rows point``."""
-
-    def adjoint(self, duals: FloatArray) -> FloatArray:
-        """``rows' duals``."""
-
-    def factor(self, scaling: Scaling, curvature: FloatArray, roughly: bool = False) -> Factor | None:
-        """Factor of ``diag(curvature) + rows' W^-2 rows``, ``roughly`` to 7 digits; None where rounding leaves none."""
-
-
-@dataclass(frozen=True)
-class DenseRows:
-    """Rows as a matrix."""
-
-    matrix: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.matrix.shape[0], self.matrix.shape[1]
-
-    @property
-    def wide_enough(self) -> bool:
-        """Whether it is worth it to factor them roughly."""
-        return False
-
-    def times(self, point: FloatArray) -> FloatArray:
-        """``rows point``."""
-        return np.asarray(self.matrix @ point)
-
-    def adjoint(self, duals: FloatArray) -> FloatArray:
-        """``rows' duals``."""
-        return np.asarray(duals @ self.matrix)
-
-    def factor(self, scaling: Scaling, curvature: FloatArray, roughly: bool = False) -> Factor | None:
-        """Cholesky factor of the whole matrix."""
-        scaled = self.matrix[: scaling.split] * scaling.inverse[:, None]
-        total = dsyrk(1.0, scaled.T, lower=True)
-        for part, cone in scaling.cones:
-            total += self._square(part) * (1.0 / cone.size**2)
-            total = dsyr(2.0 / cone.size**2, cone.axis @ self.matrix[part], lower=True, a=total, overwrite_a=True)
-        return cholesky(total, curvature)
-
-    def _square(self, part: slice) -> FloatArray:
-        """What of ``rows' (2 v v' - J) rows`` of a cone stays the same: ``-rows' J rows``."""
-        if part.start not in self._squares:
-            rows = self.matrix[part]
-            self._squares[part.start] = np.asfortranarray(rows.T @ rows - 2.0 * np.outer(rows[0], rows[0]))
-        return self._squares[part.start]
-
-    @cached_property
-    def _squares(self) -> dict[int, FloatArray]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -148,7 +82,10 @@ class ArrowRows:
         return found
 
     def factor(self, scaling: Scaling, curvature: FloatArray, roughly: bool = False) -> Factor | None:
-        """Factor with the heights eliminated, or of the whole where more than the level touches them."""
+        """Factor of ``diag(curvature) + rows' W^-2 rows``, ``roughly`` to 7 digits; None where rounding leaves none.
+
+        With the heights eliminated, or of the whole where more than the level touches them.
+        """
         (m, k), count = self.wide.shape, self._firsts.shape[0]
         weights = scaling.squared  # of the linear rows, these and others
         total, means, product = self._blocks.product(weights[:m], roughly)

@@ -70,10 +70,21 @@ def cholesky(matrix: FloatArray, curvature: FloatArray) -> Factor | None:
     Of the matrix the lower triangle is read.
     """
     diagonal = np.einsum("ii->i", matrix)  # a view
-    diagonal += np.maximum(curvature, _SHORT_STEPS)
+    diagonal += ridge_of(curvature)
+    factor = triangle(matrix)
+    return None if factor is None else _Cholesky(factor)
+
+
+def ridge_of(curvature: FloatArray) -> FloatArray:
+    """What is added to the diagonal (n,)."""
+    return np.maximum(curvature, _SHORT_STEPS)
+
+
+def triangle(matrix: FloatArray) -> FloatArray | None:
+    """Lower triangular factor (n, n) of the matrix, with a little more where it has none; None: there is none."""
     for jitter in (0.0, 1e-14, 1e-11):
         shifted = matrix + np.diag(jitter * matrix.diagonal()) if jitter else matrix
         factor, failed = dpotrf(shifted, lower=True, clean=False)
         if not failed:
-            return _Cholesky(factor)
+            return np.asarray(factor)
     return None

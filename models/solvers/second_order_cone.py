@@ -72,27 +72,27 @@ class ConeScaling:
 def jordan_product(u: FloatArray, v: FloatArray) -> FloatArray:
     """Product of one cone: ``(<u, v>, u_0 v_1 + v_0 u_1)``."""
     result: FloatArray = u[0] * v + v[0] * u
-    result[0] = u @ v
+    result[0] = u.dot(v)
     return result
 
 
 def determinant(u: FloatArray) -> float:
     """``t^2 - ||u||^2`` of a point (t, u) without squaring away the difference."""
     head, tail = float(u[0]), u[1:]
-    radius = math.sqrt(float(tail @ tail))
+    radius = math.sqrt(float(tail.dot(tail)))
     return max((head - radius) * (head + radius), _SURFACE * head * head, _TINY)
 
 
 def depth(u: FloatArray) -> float:
     """How far inside one cone a point (t, u) lies, relative to its size."""
-    return 1.0 - math.sqrt(float(u[1:] @ u[1:])) / float(u[0])
+    return 1.0 - math.sqrt(float(u[1:].dot(u[1:]))) / float(u[0])
 
 
 def lowest_change(point: FloatArray, change: FloatArray, size: float) -> float:
     """Minus one over the longest step inside one cone, 0 where every step is; ``size`` is the point's determinant."""
     head, tail = float(change[0]), change[1:]
-    along = float(point[0]) * head - float(point[1:] @ tail)
-    bend = head * head - float(tail @ tail)
+    along = float(point[0]) * head - float(point[1:].dot(tail))
+    bend = head * head - float(tail.dot(tail))
     # Never negative in exact arithmetic: the reversed Cauchy-Schwarz inequality of the cone.
     root = math.sqrt(max(along * along - bend * size, 0.0))
     # Where both are parallel, rounding can hide the border from the first; the second is that of the head.

@@ -1,7 +1,8 @@
 r"""Folds of a site's rows, dealt inside the vault: the same whatever the order of the rows, classes dealt evenly.
 
-Rows of which the site says that they belong together, as those of one machine, are dealt whole: else a fold would be
-scored by models that have seen its neighbours, and the largest lift would win.
+Rows of which the site says that they belong together, as those of one machine, are left out together: else a fold would
+be scored by models that have seen its neighbours, and the largest lift would win. Every fold of every site has rows, or
+the sum of a few sites' scores would be one site's own.
 
 The fold of a row follows from a keyed hash of its features (BLAKE2b; the seed is the key) within its class: distinct
 rows of a class, in the order of their hashes, are dealt out in turn. Rows with the same features and class are in the
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,33 +27,59 @@ class TooFewRowsError(ProblemError):
     """A site has too few rows, in all or of a class, to hold some of them out; it may well be trained on."""
 
 
+@dataclass(frozen=True)
+class Dealt:
+    """``folds`` (N,) says which fold scores a row; rows alike in ``together`` (N,), if any, are left out together.
+
+    Of a machine that several folds score no row is learnt from in any of them.
+    """
+
+    folds: Folds
+    together: NDArray[np.intp] | None = None
+
+    def scored(self, fold: int) -> NDArray[np.bool_]:
+        """Rows (N,) that a fold scores."""
+        return np.asarray(self.folds == fold)
+
+    def learnt(self, fold: int) -> NDArray[np.bool_]:
+        """Rows (N,) that are learnt from without it."""
+        scored = self.scored(fold)
+        return ~scored if self.together is None else ~np.isin(self.together, self.together[scored])
+
+
 def deal(
     features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int, together: NDArray[np.intp] | None = None,
     *, least_train: int, least_test: int,
-) -> Folds:
-    """Fold (N,) of each row, enough on both sides: what is alike in ``together`` (N,) whole, where that leaves enough.
+) -> Dealt:
+    """Folds of rows, enough on both sides: what is alike in ``together`` (N,) whole, where that leaves enough.
 
-    Where it does not, since machines are fewer than folds or a class is on one alone, rows are dealt one by one.
+    Where it does not, since there is one machine or a class is on one alone, rows are dealt one by one. So they are
+    where machines are fewer than folds and there are several classes: half of the rows tell too little of which lift is
+    best by counts (decision 100).
 
     Raises
     ------
     ProblemError
         As :func:`deal_rows` and :func:`check_folds`.
     """
-    if together is not None:
-        folds = deal_whole(together, strata, n_folds, seed)
+    if together is not None and (len(np.unique(strata)) == 1 or len(np.unique(together)) >= n_folds):
         with suppress(TooFewRowsError):
-            check_folds(folds, strata, n_folds, least_train, least_test)
-            return folds
-    folds = deal_rows(features, strata, n_folds, seed)
-    check_folds(folds, strata, n_folds, least_train, least_test)
-    return folds
+            whole = Dealt(deal_whole(features, together, strata, n_folds, seed), together)
+            check_folds(whole, strata, n_folds, least_train, least_test)
+            return whole
+    by_rows = Dealt(deal_rows(features, strata, n_folds, seed))
+    check_folds(by_rows, strata, n_folds, least_train, least_test)
+    return by_rows
 
 
-def deal_whole(together: NDArray[np.intp], strata: NDArray[np.intp], n_folds: int, seed: int) -> Folds:
+def deal_whole(
+    features: FloatArray, together: NDArray[np.intp], strata: NDArray[np.intp], n_folds: int, seed: int
+) -> Folds:
     """Fold (N,) of rows, those alike in ``together`` (N,) in one: the largest first, each where its classes are fewest.
 
-    Those of one size are dealt in the order of a keyed hash of their number. Folds are empty where there are fewer.
+    Those of one size are dealt in the order of a keyed hash of their number. Where there are fewer machines than folds
+    each has folds of its own in turn, the largest first, and the rows of one are dealt among its folds as by
+    :func:`deal_rows`: leaving out one machine, then another, and no fold without rows.
     """
     check_n_folds(n_folds)
     numbers, group = np.unique(together, return_inverse=True)
@@ -59,15 +87,29 @@ def deal_whole(together: NDArray[np.intp], strata: NDArray[np.intp], n_folds: in
     counts = np.zeros((len(numbers), stratum.max(initial=0) + 1))
     np.add.at(counts, (group, stratum), 1.0)
     sizes = counts.sum(axis=1)
-    # A rare class weighs as much as a frequent one, and the number of rows as one more.
-    shares = np.column_stack([counts / counts.sum(axis=0), sizes / sizes.sum()])
     key = seed.to_bytes(8, "little")
     drawn = [hashlib.blake2b(int(each).to_bytes(8, "little"), digest_size=8, key=key).digest() for each in numbers]
+    order = sorted(range(len(numbers)), key=lambda each: (-sizes[each], drawn[each]))
+    if len(numbers) < n_folds:
+        return _dealt_within(features, group, strata, n_folds, seed, order)
+    # A rare class weighs as much as a frequent one, and the number of rows as one more.
+    shares = np.column_stack([counts / counts.sum(axis=0), sizes / sizes.sum()])
     held, found = np.zeros((n_folds, shares.shape[1])), np.zeros(len(numbers), dtype=np.intp)
-    for place in sorted(range(len(numbers)), key=lambda each: (-sizes[each], drawn[each])):
+    for place in order:
         found[place] = np.argmin(held @ shares[place])
         held[found[place]] += shares[place]
     return np.asarray(found[group])
+
+
+def _dealt_within(
+    features: FloatArray, group: NDArray[np.intp], strata: NDArray[np.intp], n_folds: int, seed: int, order: list[int]
+) -> Folds:
+    """Folds (N,) of fewer groups (N,) than folds: fold k is of ``order[k % len(order)]``."""
+    folds = np.zeros(len(group), dtype=np.intp)
+    for place, number in enumerate(order):
+        rows, own = np.flatnonzero(group == number), np.arange(place, n_folds, len(order))
+        folds[rows] = own[deal_rows(features[rows], strata[rows], len(own), seed)] if len(own) > 1 else place
+    return folds
 
 
 def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int) -> Folds:
@@ -102,7 +144,7 @@ def check_n_folds(n_folds: int) -> None:
         raise ProblemError(f"a tuning needs two folds at least, got {n_folds}")
 
 
-def check_folds(folds: Folds, strata: NDArray[np.intp], n_folds: int, least_train: int, least_test: int) -> None:
+def check_folds(dealt: Dealt, strata: NDArray[np.intp], n_folds: int, least_train: int, least_test: int) -> None:
     """Refuse folds that leave too little on either side.
 
     Raises
@@ -111,14 +153,15 @@ def check_folds(folds: Folds, strata: NDArray[np.intp], n_folds: int, least_trai
         Without some fold fewer than ``least_train`` rows are left, or a class is missing that the rows have; or a fold
         has fewer than ``least_test`` rows.
     """
-    sizes = np.bincount(folds, minlength=n_folds)
-    if len(folds) - sizes.max() < least_train or sizes.min() < least_test:
+    learnt = [dealt.learnt(fold) for fold in range(n_folds)]
+    least = min(int(rows.sum()) for rows in learnt)
+    if least < least_train or np.bincount(dealt.folds, minlength=n_folds).min() < least_test:
         raise TooFewRowsError(
-            f"{len(folds)} rows are too few for {n_folds} folds: a fold needs {least_test} rows and the others "
+            f"{len(strata)} rows are too few for {n_folds} folds: a fold needs {least_test} rows and the others "
             f"{least_train}; take fewer folds, or leave out the tuning"
         )
-    for stratum in np.unique(strata):
-        if len(np.unique(folds[strata == stratum])) < 2:
-            raise TooFewRowsError(
-                "a class has too few distinct rows for the folds: without one fold it would be gone"
-            )
+    classes = len(np.unique(strata))
+    if any(len(np.unique(strata[rows])) < classes for rows in learnt):
+        raise TooFewRowsError(
+            "a class has too few distinct rows for the folds: without one fold it would be gone"
+        )

@@ -1,4 +1,4 @@
-"""The tables of daily operation: enrolment codes, outcomes of repeated requests, events and webhooks."""
+"""The tables of daily operation: enrolment codes, outcomes, events, webhooks, and shared keys."""
 
 from __future__ import annotations
 
@@ -71,3 +71,14 @@ class WebhookRow(Base):
     delivered_at: Mapped[datetime | None]
     due_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
+
+
+class ServiceKeyRow(Base):
+    """A key that all API processes have in common: its fingerprint, never the key."""
+
+    __tablename__ = "service_keys"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    fingerprint: Mapped[str]
+    home: Mapped[str]
+    created_at: Mapped[datetime]

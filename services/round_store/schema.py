@@ -8,7 +8,7 @@ from services.contracts.errors import UnavailableError
 from services.round_store.audit_tables import AuditHeadRow
 from services.round_store.failures import UPGRADE_COMMAND, describe, explained
 
-SCHEMA_REVISION = "0013"
+SCHEMA_REVISION = "0015"
 """The revision of the migrations that the tables of this version stand at."""
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from services.round_store.plans import PlanRepository
     from services.round_store.retention import RetentionRepository
     from services.round_store.runs import RunRepository
+    from services.round_store.service_keys import ServiceKeyRepository
     from services.round_store.sessions import SessionRepository
     from services.round_store.sites import SiteRepository
     from services.round_store.tokens import TokenRepository
@@ -113,6 +114,13 @@ class Repositories:
         from services.round_store.runs import RunRepository
 
         return RunRepository(self._scope)
+
+    @cached_property
+    def service_keys(self) -> ServiceKeyRepository:
+        """What is known of the keys that all API processes share."""
+        from services.round_store.service_keys import ServiceKeyRepository
+
+        return ServiceKeyRepository(self._scope)
 
     @cached_property
     def sessions(self) -> SessionRepository:

@@ -17,13 +17,14 @@ class FlowsProcess:
 
     works: ProcessWorks
     process: subprocess.Popen[bytes] | None = None
+    program: tuple[str, ...] = ("-m", "flows.runner")
 
     def start(self) -> None:
         """Start it where it does not run."""
         if self.process is None:
             with (self.works.home / "runner.log").open("ab") as log:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", "flows.runner"], env=self.works.environment, stdout=log, stderr=log,
+                    [sys.executable, *self.program], env=self.works.environment, stdout=log, stderr=log,
                     start_new_session=True,
                 )
 

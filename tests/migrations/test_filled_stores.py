@@ -69,7 +69,9 @@ def typical(revision: str) -> dict[str, Any]:
         "events.document": {"run_id": run_id}, "kind": "run.completed", "webhook_id": key_of(revision, 12),
         "url": f"https://hooks.example/{revision}", "kinds": ["run.failed"], "last_number": 0, "failures": 0,
         "last_failure": "", "notice": "", "question": 2, "paused": False, "archived": False, "replaces_key": False,
-        "cancel_requested": False, "alias_changes.number": int(revision), "events.number": int(revision),
+        "cancel_requested": False, "home": "here:/srv/ballast/webhooks.key",
+        "service_keys.fingerprint": key_of(revision, 64),
+        "alias_changes.number": int(revision), "events.number": int(revision),
     }
 
 
@@ -170,6 +172,9 @@ def read_through_the_store(store: RoundStore, revision: str) -> None:
         assert store.enrolment_codes.find(key_of(revision, 12)) is not None
     if revision >= "0009":
         assert store.sessions.find(key_of(revision, 64)) is not None
+    if revision >= "0014":
+        key = store.service_keys.find(f"plan-{revision}")
+        assert key is not None and key.fingerprint == key_of(revision, 64)
     draft = store.runs.get_draft(run_id)
     assert (None if draft is None else (draft.version.run_id, draft.certificate)) == (
         (run_id, b"proof") if revision >= "0012" else None

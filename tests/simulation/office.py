@@ -182,7 +182,7 @@ class _Client:
         return [each for each in known if each.id in (ids or ()) or each.name in (names or ())]
 
     async def create_flow_run_from_deployment(
-        self, deployment: Any, *, parameters: Any, name: str, tags: Any = ()
+        self, deployment: Any, *, parameters: Any, name: str, tags: Any = (), idempotency_key: str = ""
     ) -> Any:
         return SimpleNamespace(id=self._office.start_flow(parameters["plan"], parameters["run_id"]))
 
@@ -192,7 +192,7 @@ class _Client:
         done = self._office.flow_runs[flow_run_id].done()
         return SimpleNamespace(state=SimpleNamespace(is_final=lambda: done))
 
-    async def read_flow_runs(self, *, flow_run_filter: Any) -> list[Any]:
+    async def read_flow_runs(self, *, flow_run_filter: Any, sort: Any) -> list[Any]:
         """Those that wait to begin: none, for here a flow is at work as soon as it is started."""
         return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.basics import FloatArray
-from services.contracts.machines.likely_range import likely_range
+from models.features.likely_range import likely_range
 
 LEAST_RATIO = 10.0
 """Between the quantiles .95 and .05 of readings: below it a line and its logarithm are much the same."""

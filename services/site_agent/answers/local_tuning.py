@@ -21,7 +21,7 @@ from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount, joined
 from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
-from models.tuning.folds import deal
+from models.tuning.folds import Dealt, deal
 from models.tuning.scores import class_counts, error_sums, without_rare
 from models.tuning.starts import answer_start
 from services.contracts.machines.asset_type import AssetType
@@ -57,7 +57,7 @@ def tuning_answer(
         The task does not fit the rows.
     """
     asked = _asked(task)
-    folds = _folds(asked, rows, task, policy)
+    dealt = _dealt(asked, rows, task, policy)
     arrays: dict[str, FloatArray] = {}
     accounts: list[RowAccount] = []
     for j, part in enumerate(asked.parts):
@@ -65,9 +65,9 @@ def tuning_answer(
             places = asked.together(j)
             if not places:
                 continue
-            found = Accounted({"score": _score(task, asked, places, rows, folds, asset_type, policy, draw)})
+            found = Accounted({"score": _score(task, asked, places, rows, dealt, asset_type, policy, draw)})
         else:
-            found = _cuts(task, asked, part, j, rows, folds != part.fold, asset_type, guard, check)
+            found = _cuts(task, asked, part, j, rows, dealt.learnt(part.fold), asset_type, guard, check)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
         accounts.append(found.account)
     return Accounted(arrays, joined(accounts))
@@ -93,7 +93,7 @@ def _asked(task: Task) -> TuningTask:
     return task.tuning
 
 
-def _folds(asked: TuningTask, rows: Part, task: Task, policy: SitePolicy) -> NDArray[np.intp]:
+def _dealt(asked: TuningTask, rows: Part, task: Task, policy: SitePolicy) -> Dealt:
     classes = task.spec.loss.task == "classification"
     strata = rows.classes if classes else np.zeros(len(rows), dtype=np.intp)
     try:
@@ -139,11 +139,11 @@ def _over_all(found: Accounted, kept: NDArray[np.bool_], spec: TrainingSpec) -> 
 
 
 def _score(
-    task: Task, asked: TuningTask, places: Sequence[int], rows: Part, folds: NDArray[np.intp], asset_type: AssetType,
+    task: Task, asked: TuningTask, places: Sequence[int], rows: Part, dealt: Dealt, asset_type: AssetType,
     policy: SitePolicy, draw: Draw,
 ) -> FloatArray:
     """Counts, or sums of errors, of the parts at some places together; each row is held out by one of them."""
-    told = [_counted(task, asked, j, rows.chosen(folds == asked.parts[j].fold), asset_type) for j in places]
+    told = [_counted(task, asked, j, rows.chosen(dealt.scored(asked.parts[j].fold)), asset_type) for j in places]
     total = np.asarray(np.add.reduce(told))
     if task.spec.loss.task == "classification":
         return without_rare(total, policy.min_class_samples)

@@ -1,12 +1,6 @@
 from __future__ import annotations
 
-import threading
-from pathlib import Path
-
-import pytest
-
 from api.backend.pseudonyms import Pseudonyms
-from services.contracts.errors import UnavailableError
 from services.contracts.history.run import Run, SiteAnswer, SiteTermsRecord, SummedSites
 from services.contracts.plans.plan import Plan
 from services.contracts.versions.report import GateResult, MissedRound
@@ -73,36 +67,6 @@ def test_reasons_of_gates_and_missed_rounds_are_covered() -> None:
     assert names.applied("m", gate, ["a", "b"]).reason == f"no held-out score from {a}, {b}"
     missed = MissedRound(round=1, site_id="a", status="late", reason="a was late")
     assert "a was" not in names.applied("m", missed).reason
-
-
-def test_the_key_is_made_once_by_whoever_comes_first(tmp_path: Path) -> None:
-    path = tmp_path / "home" / "pseudonyms.key"
-    found: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(Pseudonyms.from_file(path).name("m", "a"))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert len(set(found)) == 1
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert [entry.name for entry in path.parent.iterdir()] == ["pseudonyms.key"]
-
-
-@pytest.mark.parametrize("text", ["", "no key", "00ff", "\xff"])
-def test_a_damaged_key_is_told_of(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "pseudonyms.key"
-    path.write_text(text, encoding="latin-1")
-    with pytest.raises(UnavailableError, match="is no key of 64 hexadecimal digits"):
-        Pseudonyms.from_file(path)
-
-
-def test_a_home_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UnavailableError, match="cannot be used"):
-        Pseudonyms.from_file(tmp_path / "file" / "pseudonyms.key")
 
 
 def test_the_sites_of_a_cohort_bear_their_pseudonyms() -> None:

@@ -135,8 +135,9 @@ def test_refusals_are_classes_with_the_servers_words(a_client: Callable[..., Cli
     for name in ("..", "", "."):
         with pytest.raises(InvalidRequestError):
             client.plan(name)
-    with pytest.raises(NotThereError):
-        client.plan("../../v1/models")
+    for name in ("../../v1/models", "pumps?archived=true"):
+        with pytest.raises(NotThereError):
+            client.plan(name)
 
 
 def test_a_change_that_is_stored_is_not_asked_for_again(
@@ -239,3 +240,11 @@ def test_a_token_goes_to_no_plain_and_no_other_address(front: Front) -> None:
         Client("http://ballast.example.com", "blst_")
     with pytest.raises(UnreachableError, match="does not answer"):
         Client(f"http://127.0.0.1:{free_port()}", "blst_", sleep=lambda _: None).run("x")
+
+
+def test_a_run_is_stopped_under_the_callers_key(world: Any, a_client: Callable[..., Client], front: Front) -> None:
+    world.backend.store.runs.create_run(a_plan("pumps", sites=SITES), "2" * 32)
+    for _ in range(2):
+        assert a_client().cancel("2" * 32, "a look", key="mine").cancel_requested
+    assert [asked["Idempotency-Key"] for asked in front.asked] == ["mine", "mine"]
+    assert world.events().count("run.cancel") == 1

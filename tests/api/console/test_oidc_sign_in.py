@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -12,12 +14,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 
+from api.backend.wiring import open_backend
 from api.console.sign_ins import COOKIE as SIGN_IN_COOKIE
-from api.console.sign_ins import SECONDS, SignIns
+from api.console.sign_ins import SECONDS, SignIns, sign_in_key
 from api.web.sessions import COOKIE, digest, subject_of_sign_in
 from services.contracts.access.identity import Role
-from services.contracts.errors import UnavailableError
 from services.identity.errors import UnauthenticatedError
+from services.identity.service_keys import PSEUDONYMS
 from tests.oidc_issuer import CLIENT, CONSOLE, SECRET, LocalIssuer, local_issuer
 from tests.oracles.store_walk import all_columns
 
@@ -253,9 +256,12 @@ def test_the_same_change_twice_by_a_service_account(world: Any, issuer: LocalIss
     assert world.events().count("plan.trigger") == 1
 
 
-def test_a_sign_in_ends_once(tmp_path: Path) -> None:
+KEY = bytes(32)
+
+
+def test_a_sign_in_ends_once() -> None:
     """Whatever code comes with it: a second time the issuer is not even asked."""
-    held = SignIns(tmp_path / "key")
+    held = SignIns(lambda: KEY)
     made, header = held.begin("/console")
     cookie = header.partition(";")[0]
     assert held.end(cookie, made.state) == made
@@ -264,12 +270,12 @@ def test_a_sign_in_ends_once(tmp_path: Path) -> None:
 
 
 def test_of_ended_sign_ins_no_more_are_remembered_than_may_come_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those whose cookie has ended anyway go, and of more than so many the first ones."""
     monkeypatch.setattr("api.console.sign_ins.MOST_USED", 3)
     now = [1000.0]
-    held = SignIns(tmp_path / "key", clock=lambda: now[0])
+    held = SignIns(lambda: KEY, clock=lambda: now[0])
     for number in range(5):
         made, header = held.begin("/console")
         held.end(header.partition(";")[0], made.state)
@@ -280,20 +286,29 @@ def test_of_ended_sign_ins_no_more_are_remembered_than_may_come_back(
     assert list(held._used) == [made.state]
 
 
-def test_a_cookie_ends_by_the_clock_and_with_its_key(tmp_path: Path) -> None:
-    now = [1000.0]
-    held = SignIns(tmp_path / "key", clock=lambda: now[0])
+def test_a_cookie_ends_by_the_clock_and_with_its_key() -> None:
+    now, keys = [1000.0], [KEY]
+    held = SignIns(lambda: keys[0], clock=lambda: now[0])
     made, header = held.begin("/console")
     cookie = header.partition(";")[0]
-    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
-    assert SignIns(tmp_path / "key", clock=lambda: now[0]).end(cookie, made.state) == made
+    assert SignIns(lambda: KEY, clock=lambda: now[0]).end(cookie, made.state) == made
     now[0] += SECONDS
     with pytest.raises(UnauthenticatedError):
         held.end(cookie, made.state)
     now[0] -= 1
-    (tmp_path / "key").write_text("cd" * 32, encoding="ascii")
+    keys[0] = bytes.fromhex("cd" * 32)
     with pytest.raises(UnauthenticatedError):
         held.end(cookie, made.state)
-    (tmp_path / "key").write_text("cd", encoding="ascii")
-    with pytest.raises(UnavailableError):
-        held.end(cookie, made.state)
+
+
+def test_a_sign_in_that_one_process_began_ends_at_another(world: Any, tmp_path: Path) -> None:
+    """Behind a balancer the issuer sends the browser back to either; their home folders have one key."""
+    one = SignIns(partial(sign_in_key, world.backend))
+    made, header = one.begin("/console")
+    settings = world.settings.model_copy(update={"home": tmp_path / "there"})
+    settings.home.mkdir()
+    shutil.copy(world.settings.home / PSEUDONYMS, settings.home)
+    with open_backend(settings) as there:
+        other = SignIns(partial(sign_in_key, there))
+        assert other.end(header.partition(";")[0], made.state) == made
+    assert sign_in_key(world.backend) != world.backend.service_keys.get(PSEUDONYMS), "a key for one purpose"

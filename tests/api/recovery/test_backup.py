@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
+from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from api.cli.main import main
 from api.recovery import restore as restoring
@@ -28,6 +29,7 @@ from services.backup import archive, tables
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent
+from services.identity.service_keys import PSEUDONYMS, OtherKeyError
 from services.process.settings import Settings
 from services.round_store.session import make_engine
 from services.round_store.store import RoundStore
@@ -56,6 +58,23 @@ def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     store = RoundStore.open(settings.database)
     assert [event.action for event in store.audit.list_events()] == ["backup.restored", "noted"]
     store.close()
+
+
+def test_the_keys_of_a_service_come_back_and_one_that_is_not_there_is_told_of(home: Path, tmp_path: Path) -> None:
+    begin_with_keys(Settings.load(home, NOWHERE))
+    for target in ("whole", "without"):
+        with open_backend(Settings.load(home, NOWHERE)) as backend:
+            noted = make_backup(backend, tmp_path / f"{target}.bak", WORD, CHEAP).notes
+        done = restore_backup(tmp_path / f"{target}.bak", tmp_path / target, WORD, environment=NOWHERE)
+        told = [[note for note in notes if PSEUDONYMS in note] for notes in (noted, done.notes)]
+        if target == "whole":
+            assert told == [[], []]
+            begin_with_keys(Settings.load(tmp_path / target, NOWHERE))
+            (home / PSEUDONYMS).unlink()
+        else:
+            assert [len(each) for each in told] == [1, 1] and "the API does not start yet" in told[1][0]
+            with pytest.raises(OtherKeyError, match="`ballast key replace pseudonyms.key` begins with a new one"):
+                begin_with_keys(Settings.load(tmp_path / target, NOWHERE))
 
 
 def test_what_cannot_be_restored_leaves_nothing(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

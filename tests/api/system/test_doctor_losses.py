@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from sqlalchemy import text
 
+from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
+from api.system import facts
 from services.contracts.history.audit import BACKUP_RESTORED
 from services.contracts.history.events import Webhook
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
+from services.identity.service_keys import MEANINGS
 from services.process.settings import Settings
 from tests.api.system.examined import examined
 
@@ -48,6 +56,22 @@ def test_the_key_of_webhooks_is_missed_where_there_are_some(home: Path, capsys: 
     assert "add the webhooks anew" in found["webhooks.key"]["todo"]
 
 
+@pytest.mark.parametrize("name", sorted(MEANINGS))
+def test_a_key_that_is_not_the_services_is_found(name: str, started: Path, capsys: Capture) -> None:
+    """Of another machine's home, or gone: the store knows the fingerprint of the one that was used first."""
+    begin_with_keys(Settings.load(started, {}))
+    check = f"{name} of the service"
+    assert check not in examined(started, capsys)[1]
+    (started / name).write_text("cd" * 32)
+    code, found = examined(started, capsys)
+    assert (code, found[check]["state"]) == (1, "fail")
+    assert found[check]["said"].endswith(f"{name} is not the key that this service uses")
+    assert f":{started / name} here" in found[check]["todo"] and f"`ballast key replace {name}`" in found[check]["todo"]
+    (started / name).unlink()
+    code, found = examined(started, capsys)
+    assert (code, found[check]["state"]) == (1, "fail") and found[check]["said"].endswith(f"{name} is missing")
+
+
 def test_a_registry_that_is_gone_is_not_made_anew(home: Path, capsys: Capture) -> None:
     (home / "mlflow.db").unlink()
     assert "registry" not in examined(home, capsys)[1], "no version was ever registered"
@@ -71,6 +95,18 @@ def test_a_folder_that_anybody_may_write_to_is_found(started: Path, capsys: Capt
             1, "fail", f"chmod o= {folder}"
         )
         folder.chmod(0o700)
+
+
+def test_a_chain_ends_with_the_first_of_its_certificates(tmp_path: Path) -> None:
+    ends, pems = [], []
+    for number, days in enumerate((400, 20, 90)):
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{number}")])
+        ends.append(NOW.replace(microsecond=0) + timedelta(days=days))
+        made = x509.CertificateBuilder(name, name, key.public_key(), number + 1, NOW, ends[-1]).sign(key, SHA256())
+        pems.append(made.public_bytes(Encoding.PEM))
+    (tmp_path / "chain.pem").write_bytes(b"".join(pems))
+    assert facts._expiry(tmp_path / "chain.pem") == ends[1]
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "server.pem"])

@@ -1,8 +1,8 @@
 """The learners: Ballast as a plan comes and tuned, what a user would pick on pooled rows, each plant alone.
 
 Ballast is the service itself (``service``), or the estimator, which drives the level bundle over single answers and
-tells sets and intervals too. Features are scaled to [0, 1] by the ranges of the training rows for both, as a contract's
-sensor ranges would, and standardised for the others, as are targets: a grid of tolerances and penalties has no meaning
+tells sets and intervals too. Features are scaled to [0, 1] by the drafted ranges of the training rows for both
+(``contract``), and standardised for the others, as are targets: a grid of tolerances and penalties has no meaning
 in a target's own unit. Every rival's grid is searched by three-fold cross-validation on
 what it trains on, and keeps machines whole where the table names them, as a tuning of Ballast does.
 """

@@ -24,15 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migrations.run import upgrade
-from models.basics import FloatArray
 from models.methods.catalogue import METHODS
 from models.multiclass import predict_class, predict_scores
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file, public_key, signer
-from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-from services.contracts.machines.likely_range import likely_range, range_for_classes
-from services.contracts.machines.likely_scale import likely_log_range, speaks_for_logarithms
-from services.contracts.machines.target import Target
+from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.value_range import Ranges
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.lift import draw_lift
@@ -48,11 +44,11 @@ from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
+from tests.benchmarks.accuracy.contract import TYPE, contract_of, in_shares
 from tests.benchmarks.accuracy.covered import coverage_and_width
 from tests.benchmarks.accuracy.deal import PLANTS, Part, class_numbers
 from tests.benchmarks.accuracy.tables import MACHINE
 
-TYPE = "table"
 LEAST_SAMPLES = 5
 """Training rows that a plant asks for where the table is too small for the policy's own number."""
 
@@ -79,14 +75,14 @@ class Planned:
 def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
     """Join, tune and train a plan that says nothing but what it reveals and ``terms``, and answer the test rows."""
     classification = train.outcomes.dtype.kind != "f"
-    asset_type, words = _asset_type(train), np.unique(train.outcomes)
+    asset_type, words = contract_of(train), np.unique(train.outcomes)
     plan = Plan.model_validate({
         "name": "plan", "asset_type": TYPE, "reveal": reveal,
         **({} if classification else {"spec": {"loss": {"name": "pinball"}}}), **terms,
     })
     with _works(train, test, asset_type) as works:
         run, trained, sent = asyncio.run(works.trained(plan))
-    scaled = _scaled(test.features, asset_type)
+    scaled = in_shares(test.features, asset_type)
     lift = draw_lift(run.plan.spec.lift, scaled.shape[1])
     features = scaled if lift is None else lift.apply(scaled)
     if classification:
@@ -107,7 +103,7 @@ def planned(train: Part, test: Part, reveal: Reveal, **terms: Any) -> Planned:
 
 def _as_a_vault(part: Part, asset_type: AssetType, words: NDArray[Any]) -> Part:
     """Rows with features and outcomes as a vault makes them: scaled, cut to their ranges, classes by number."""
-    features = _scaled(part.features, asset_type)
+    features = in_shares(part.features, asset_type)
     if asset_type.target is None:
         return Part(features, class_numbers(words, part.outcomes), part.plants)
     ranges = Ranges([asset_type.target])
@@ -190,36 +186,6 @@ def _works(train: Part, test: Part, asset_type: AssetType) -> Iterator[_Works]:
             stack.callback(doors[site].close)
             store.sites.enrol(site, keys[site], [TYPE])
         yield _Works(store, _Doors(doors, {}), keys, asset_type)
-
-
-def _asset_type(train: Part) -> AssetType:
-    """The contract: sensor ranges by the training rows, and the classes, or the target, that these have."""
-    features = tuple(_feature(f"f{j}", readings, train) for j, readings in enumerate(train.features.T))
-    if train.outcomes.dtype.kind == "f":
-        ends = float(train.outcomes.min()), float(train.outcomes.max())
-        return AssetType(
-            name=TYPE, features=features, target=Target(name="target", unit="1", low=ends[0], high=ends[1])
-        )
-    classes = tuple(
-        FaultClass(name=f"c{k}", severity=int(k > 0)) for k in range(len(np.unique(train.outcomes)))
-    )
-    return AssetType(name=TYPE, features=features, fault_classes=classes)
-
-
-def _feature(name: str, readings: FloatArray, train: Part) -> Feature:
-    """A sensor by its readings, as ``ballast asset-type draft`` proposes it but for the rounding of the ends."""
-    is_for_target = train.outcomes.dtype.kind == "f"
-    if is_for_target and speaks_for_logarithms(readings):
-        low, high = likely_log_range(readings)
-        return Feature(name=name, unit="1", low=low, high=high, scale="log")
-    low, high = likely_range(readings) if is_for_target else range_for_classes(readings)
-    return Feature(name=name, unit="1", low=low, high=high if high > low else low + 1.0)
-
-
-def _scaled(features: FloatArray, asset_type: AssetType) -> FloatArray:
-    """Readings (N, P) as a vault makes them: cut to their ranges, in [0, 1]."""
-    ranges = Ranges(asset_type.features)
-    return ranges.scale(ranges.clip(features))
 
 
 def _write(path: Path, train: Part, test: Part, asset_type: AssetType, words: NDArray[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -19,7 +20,10 @@ from models.cuts.cut_program import minimise, project
 from models.cuts.lower_bound import lower_bound
 from models.geometry.norms import DUAL_NORM
 from models.site_ambiguity.ball import MixtureBall, MixtureNorm
-from models.solvers import active_set
+from models.solvers import active_set, conic_interior_point
+from models.solvers.cone_program import ConeProgram
+from models.solvers.conic_interior_point import solve_cone_program
+from models.solvers.solution import Solution, SolverStatus
 
 ORDERS = {"l1": 1, "l2": 2, "linf": "inf"}
 MODELS = {
@@ -218,3 +222,41 @@ def test_slopes_of_the_sites_are_those_of_their_highest_cut_or_floor(seed: int, 
                 slope[: model.n_features] += sides * model.swings[j]
         np.testing.assert_array_equal(slopes[g], slope)
         assert norm_weights[g] == norm_weight
+
+
+@pytest.mark.parametrize(("norm", "p", "near"), [("l2", 12, True), ("l2", 5, False), ("linf", 12, False)])
+@pytest.mark.parametrize("found", [True, False])
+def test_a_small_minimum_with_a_cone_and_many_columns_is_begun_near(
+    norm: TransportNorm, p: int, near: bool, found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Active sets are no use there; to the tolerance that counts from afar, and from there where it is not found."""
+    model, centre = drawn(1, 2, p, True, norm, False, None)
+    asked, of, solve = list[stated_program.StatedProgram](), stated_program.StatedProgram.of, solve_cone_program
+
+    def noted(*given: Any) -> stated_program.StatedProgram:
+        asked.append(of(*given))
+        return asked[-1]
+
+    def missed(program: ConeProgram, tolerance: float) -> Solution:
+        status = SolverStatus.ROUNDING if program.duals is not None and not found else SolverStatus.SOLVED
+        return replace(solve(program, tolerance), status=status)
+
+    monkeypatch.setattr(stated_program.StatedProgram, "of", noted)
+    monkeypatch.setattr(conic_interior_point, "solve_cone_program", missed)
+    minimise(model, centre, within=1e-3)
+    assert [each.program.duals is not None for each in asked] == ([near] if found or not near else [True, False])
+    assert {each.tolerance for each in asked} == {1e-12}
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), sites=st.integers(1, 4), p=st.integers(10, 16), within=st.floats(1e-6, 1.0))
+def test_a_small_minimum_that_is_begun_near_is_as_sharp_as_one_from_afar(
+    seed: int, sites: int, p: int, within: float
+) -> None:
+    """However little of the bound is asked for: its multipliers prove the value at its point."""
+    model, centre = drawn(seed, sites, p, True, "l2", False, None)
+    near, afar = minimise(model, centre, within=within), minimise(model, centre)
+    value, size = model.value(afar.point), 1.0 + abs(model.value(afar.point))
+    assert abs(model.value(near.point) - value) <= 1e-9 * size
+    bounds = [lower_bound(model, each.multipliers, each.point) for each in (near, afar)]
+    assert bounds[0] >= bounds[1] - 1e-9 * size

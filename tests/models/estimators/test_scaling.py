@@ -11,6 +11,7 @@ from models.basics import ProblemError
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
 from models.estimators.scaling import RangeScaling
 from models.features.lift import Lift
+from models.features.likely_range import range_for_classes
 from models.features.products import product_lift
 from models.features.scaled import ScaledProducts
 from models.features.spline import SplineLift, spline_lift
@@ -170,10 +171,84 @@ def test_a_feature_that_never_changes_tells_nothing_and_one_beyond_all_numbers_i
     model = DRSVC(calibration_folds=0, **ROUGH).fit(still, labels)
     assert model.score(still, labels) > 0.9
     features[:2, 0] = [-1e308, 1e308]
+    few = slice(12)  # of many rows two readings would be likely mistakes
     with pytest.raises(ProblemError, match="range is beyond what can be computed with"):
-        FederatedDRClassifier(**ROUGH).fit(features, labels, groups=groups)
+        FederatedDRClassifier(**ROUGH).fit(features[few], labels[few], groups=groups[few])
 
 
 def test_ranges_too_narrow_for_their_values_count_as_none() -> None:
     ranges = RangeScaling.of(np.array([[1.0, 5.0], [1.0 + 1e-12, 7.0]]), moved=True)
     np.testing.assert_allclose(ranges.width, [2.0, 2.0])
+
+
+def tails(count: int = 200) -> tuple[Any, Any, Any]:
+    """Features (N, 2), the first with long tails and the second with one mistyped reading, classes and groups."""
+    draw = np.random.default_rng(3)
+    features = np.column_stack([draw.standard_t(1.2, count), draw.uniform(-2.0, 2.0, count)])
+    features[7, 1] = 4e6
+    score = np.arctan(features[:, 0]) - 0.5 * np.minimum(features[:, 1], 2.0)
+    return features, np.where(score > 0.0, "leak", "whole"), np.arange(count) % 2
+
+
+def test_auto_cuts_long_tails_and_mistakes_as_a_drafted_range_does() -> None:
+    features, labels, groups = tails()
+    model = FederatedDRSVC(calibration_folds=2, **RAMPS).fit(features, labels, groups=groups)
+    ends = np.transpose([range_for_classes(each, np.ones(len(each))) for each in features.T])
+    drafted = np.transpose([range_for_classes(each) for each in features.T])
+    assert model.feature_range_[:, 0].tolist() == ends[:, 0].tolist() and model.feature_range_[1, 1] == ends[1, 1] < 2.0
+    assert model.feature_range_[0, 1] == -np.inf, "an end that all readings keep is none"
+    np.testing.assert_allclose(ends, drafted, atol=0.25 * np.ptp(drafted, axis=0).min())
+    assert model.feature_scale_ == pytest.approx(ends[1] - ends[0])
+    cut = np.clip(features, *ends)
+    same = FederatedDRSVC(calibration_folds=2, **RAMPS).fit(cut, labels, groups=groups)
+    np.testing.assert_allclose(model.decision_function(features), same.decision_function(cut), atol=1e-9)
+    np.testing.assert_array_equal(model.robustness_radius(features), model.robustness_radius(cut))
+    assert model.score(features, labels) > 0.9
+
+
+def test_what_lies_beyond_the_cut_is_told_as_its_end_is_by_a_plane_too() -> None:
+    features, labels, groups = tails()
+    terms: dict[str, Any] = {"tuning": "auto", "gap": 1e-2, "calibration_folds": 2}
+    model = DRSVC(**terms).fit(features, labels)
+    far = np.array([[1e9, 0.0], [-1e9, 0.0], [0.0, 5e6]])
+    near = np.clip(far, *model.feature_range_)
+    assert (np.abs(near) < 1e3).all()
+    for told in (model.decision_function, model.predict_proba, model.predict_set, model.robustness_radius):
+        np.testing.assert_array_equal(told(far), told(near))
+    targets = features[:, 1].clip(-2.0, 2.0) + 3.0 * features[:, 0]
+    estimator = FederatedDRRegressor(loss="pinball", **terms).fit(features, targets, groups=groups)
+    assert np.isinf(estimator.feature_range_[:, 0]).all(), "of a target mistakes alone are cut"
+    assert estimator.feature_range_[1, 1] < 2.0
+    near = np.clip(far, *estimator.feature_range_)
+    np.testing.assert_array_equal(estimator.predict(far), estimator.predict(near))
+    np.testing.assert_array_equal(estimator.predict_interval(far), estimator.predict_interval(near))
+
+
+def test_a_cut_is_the_same_for_a_row_that_counts_twice_and_for_two() -> None:
+    features, labels, groups = tails(120)
+    counts = np.where(np.abs(features[:, 0]) < 1.0, 3.0, 1.0)
+    twice = np.repeat(np.arange(120), counts.astype(int))
+    weighted = FederatedDRSVC(calibration_folds=0, **RAMPS).fit(features, labels, groups=groups, sample_weight=counts)
+    copied = FederatedDRSVC(calibration_folds=0, **RAMPS).fit(features[twice], labels[twice], groups=groups[twice])
+    np.testing.assert_array_equal(weighted.feature_range_, copied.feature_range_)
+    np.testing.assert_array_equal(weighted.coef_, copied.coef_)
+
+
+def test_stated_terms_cut_nothing() -> None:
+    features, labels, groups = tails(60)
+    model = FederatedDRSVC(gap=1e-2, calibration_folds=0).fit(features, labels, groups=groups)
+    assert np.isinf(model.feature_range_).all()
+
+
+def test_estimates_are_cut_to_the_range_of_the_target_that_a_box_states() -> None:
+    features, _, groups = rows("plane")
+    targets = np.clip(2.0 * features[:, 0] - 0.5, 0.0, 1.0)
+    terms: dict[str, Any] = {"loss": "pinball", "gap": 1e-2, "radius": 1e-4}
+    free = FederatedDRRegressor(support=(0.0, 1.0), **terms).fit(features, targets, groups=groups)
+    held = FederatedDRRegressor(support=(0.0, 1.0, 0.0, 1.0), **terms).fit(features, targets, groups=groups)
+    assert free.predict(features).min() < 0.0
+    assert held.predict(features).min() == 0.0 and held.predict(features).max() <= 1.0
+    for method in ("conformal", "markov"):
+        assert free.predict_interval(features, 0.8, method).min() < 0.0  # type: ignore[arg-type]
+        found = held.predict_interval(features, 0.8, method)  # type: ignore[arg-type]
+        assert found.min() == 0.0 and found.max() == 1.0

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from models.basics import FloatArray
 from models.solvers import active_set
 from models.solvers.active_set import solve_by_active_sets
-from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.cone_program import ConeProgram
+from models.solvers.conic_interior_point import solve_cone_program
 
 _TOLERANCE = 1e-9
 DRAWN = {

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.solvers.conic_interior_point import ConeProgram, solve_cone_program
+from models.solvers.cone_program import ConeProgram
+from models.solvers.conic_interior_point import solve_cone_program
 from models.solvers.solution import SolverStatus
 
 cp = pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")

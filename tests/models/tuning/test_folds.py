@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.tuning.folds import TooFewRowsError, check_folds, deal, deal_rows, deal_whole
+from models.tuning.folds import Dealt, TooFewRowsError, check_folds, deal, deal_rows, deal_whole
 
 
 @settings(max_examples=40)
@@ -44,13 +44,13 @@ def test_what_cannot_be_dealt_is_refused() -> None:
         deal_rows(np.zeros((20, 2)), np.zeros(20, dtype=int), 5, 0)
     assert sorted(deal_rows(features[:5], classes[:5], 5, 0)) == [0, 1, 2, 3, 4], "as many distinct rows are enough"
     folds = deal_rows(features, classes, 5, 0)
-    check_folds(folds, classes, 5, least_train=16, least_test=4)
+    check_folds(Dealt(folds), classes, 5, least_train=16, least_test=4)
     for least in ({"least_train": 17, "least_test": 4}, {"least_train": 16, "least_test": 5}):
         with pytest.raises(ProblemError, match="20 rows are too few for 5 folds"):
-            check_folds(folds, classes, 5, **least)
+            check_folds(Dealt(folds), classes, 5, **least)
     lonely = np.r_[np.zeros(19, dtype=int), 1]
     with pytest.raises(ProblemError, match="without one fold it would be gone"):
-        check_folds(deal_rows(features, lonely, 5, 0), lonely, 5, 1, 1)
+        check_folds(Dealt(deal_rows(features, lonely, 5, 0)), lonely, 5, 1, 1)
 
 
 @settings(max_examples=40)
@@ -59,9 +59,10 @@ def test_machines_are_dealt_whole_and_their_classes_evenly(draw: int, n_folds: i
     random = np.random.default_rng(draw)
     machine = np.repeat(random.permutation(4 * n_folds) * 1000, 6)
     classes = np.repeat(np.arange(4 * n_folds) % 2, 6)
-    folds = deal_whole(machine, classes, n_folds, seed)
+    features = np.zeros((len(machine), 1))
+    folds = deal_whole(features, machine, classes, n_folds, seed)
     order = random.permutation(len(machine))
-    assert np.array_equal(deal_whole(machine[order], classes[order], n_folds, seed), folds[order])
+    assert np.array_equal(deal_whole(features, machine[order], classes[order], n_folds, seed), folds[order])
     assert all(len(np.unique(folds[machine == each])) == 1 for each in np.unique(machine))
     for number in (0, 1):
         assert np.bincount(folds[classes == number], minlength=n_folds).tolist() == [12] * n_folds
@@ -70,15 +71,16 @@ def test_machines_are_dealt_whole_and_their_classes_evenly(draw: int, n_folds: i
 def test_machines_of_unlike_sizes_make_folds_of_alike_many_rows() -> None:
     sizes = [40, 9, 8, 8, 7, 6, 5, 3, 2, 2]
     machine = np.repeat(np.arange(10), sizes)
-    folds = deal_whole(machine, np.zeros(90, dtype=int), 3, 0)
+    folds = deal_whole(np.zeros((90, 1)), machine, np.zeros(90, dtype=int), 3, 0)
     assert sorted(np.bincount(folds)) == [24, 26, 40], "the largest has a fold of its own"
-    folds = deal_whole(np.repeat([0, 1, 2], [10, 4, 4]), np.repeat([0, 1], [10, 8]), 2, 0)
+    folds = deal_whole(np.zeros((18, 1)), np.repeat([0, 1, 2], [10, 4, 4]), np.repeat([0, 1], [10, 8]), 2, 0)
     assert folds[10] != folds[14], "both machines of a rare class are not in one fold, though it has fewer rows"
 
 
 def test_another_seed_deals_machines_otherwise() -> None:
-    machine, classes = np.repeat(np.arange(12), 4), np.zeros(48, dtype=int)
-    assert not np.array_equal(deal_whole(machine, classes, 3, 1), deal_whole(machine, classes, 3, 2))
+    machine, classes, features = np.repeat(np.arange(12), 4), np.zeros(48, dtype=int), np.zeros((48, 1))
+    one, other = (deal_whole(features, machine, classes, 3, seed) for seed in (1, 2))
+    assert not np.array_equal(one, other)
 
 
 def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> None:
@@ -87,12 +89,47 @@ def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> No
 
     def dealt(machine: list[int], least_train: int = 8, least_test: int = 2) -> np.ndarray:
         together = np.array(machine)
-        return deal(features, classes, 3, 0, together, least_train=least_train, least_test=least_test)
+        return deal(features, classes, 3, 0, together, least_train=least_train, least_test=least_test).folds
 
     whole = dealt([row // 2 for row in range(24)])
     assert np.array_equal(whole[::2], whole[1::2]) and not np.array_equal(whole, by_rows)
-    assert np.array_equal(dealt([row // 12 for row in range(24)]), by_rows), "two machines fill no three folds"
+    assert np.array_equal(dealt([0] * 24), by_rows), "one machine fills no two folds"
     assert np.array_equal(dealt([row % 2 for row in range(24)]), by_rows), "a class on one machine would be gone"
     assert np.array_equal(dealt([0] * 10 + [1] * 13 + [2]), by_rows), "a fold of one row is too small"
     with pytest.raises(TooFewRowsError, match="24 rows are too few for 3 folds"):
         dealt([row // 2 for row in range(24)], least_train=17)
+
+
+@pytest.mark.parametrize(("machines", "n_folds"), [(2, 3), (2, 5), (3, 5), (4, 5)])
+def test_fewer_machines_than_folds_are_left_out_one_by_one_and_every_fold_has_rows(machines: int, n_folds: int) -> None:
+    random = np.random.default_rng(machines)
+    machine = random.permutation(np.repeat(np.arange(machines) * 7, 30 + 10 * np.arange(machines)))
+    features, target = random.uniform(size=(len(machine), 2)), np.zeros(len(machine), dtype=np.intp)
+    dealt = deal(features, target, n_folds, 4, machine, least_train=30, least_test=6)
+    for fold in range(n_folds):
+        scored, learnt = dealt.scored(fold), dealt.learnt(fold)
+        left_out = np.unique(machine[scored])
+        assert len(left_out) == 1, "a fold scores rows of one machine"
+        assert np.array_equal(learnt, machine != left_out[0]), "of which no row is learnt from"
+    rows = np.bincount(dealt.folds, minlength=n_folds)
+    assert rows.sum() == len(machine) and rows.min() >= 6 and rows.max() <= 30 + 10 * (machines - 1)
+    often = [len(np.unique(dealt.folds[machine == each])) for each in np.unique(machine)]
+    assert max(often) - min(often) <= 1 and often == sorted(often), "the largest machines have one fold more"
+    order = random.permutation(len(machine))
+    again = deal(features[order], target, n_folds, 4, machine[order], least_train=30, least_test=6)
+    assert np.array_equal(again.folds, dealt.folds[order])
+    classes = np.arange(len(machine)) % 2
+    by_rows = deal(features, classes, n_folds, 4, machine, least_train=30, least_test=6)
+    assert by_rows.together is None, "of classes half of the rows tell too little"
+    assert deal(features, classes, machines, 4, machine, least_train=30, least_test=6).together is machine
+
+
+def test_a_machine_with_too_few_rows_for_its_folds_is_not_left_out() -> None:
+    features, machine = np.random.default_rng(1).uniform(size=(24, 2)), np.arange(24) % 2
+    target = np.zeros(24, dtype=np.intp)
+    whole = deal(features, target, 3, 0, machine, least_train=12, least_test=6)
+    assert whole.together is not None
+    for least in ({"least_train": 13, "least_test": 6}, {"least_train": 12, "least_test": 7}):
+        by_rows = deal(features, target, 3, 0, machine, **least)
+        assert by_rows.together is None and np.array_equal(by_rows.folds, deal_rows(features, target, 3, 0))
+        assert np.array_equal(by_rows.learnt(1), by_rows.folds != 1)

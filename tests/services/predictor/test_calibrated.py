@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 
 from models.conformal.grid import score_grid
@@ -13,6 +14,8 @@ from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.evaluation.calibration import Calibration, CountedRows
 from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor, coverage_of
+from services.predictor.tally import Tally
+from services.predictor.written import FEW
 
 GRID = score_grid()
 FOUR = [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0, -1.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, -3.0, 1.0]]
@@ -56,6 +59,40 @@ def test_it_abstains_where_every_class_is_possible_and_where_a_row_is_strange(
         held = {"error": held_from(0.3), "size": held_from(5.0), "reach": held_from(1.5)} | {name: held_from(0.1)}
         (found,) = Predictor(calibrated(make_version(FOUR), held=held)).diagnose([sample])
         assert found.abstained and said in found.reason and "97.5%" in found.reason
+
+
+def test_both_reasons_are_told_of_a_near_and_strange_measurement_and_it_is_counted_once(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    held = {"error": held_from(0.3), "size": held_from(5.0), "reach": held_from(0.1)}
+    tally = Tally()
+    version = calibrated(make_version(FOUR), held=held)
+    (strange,) = Predictor(version, tally=tally).diagnose([sample])
+    (both,) = Predictor(version, abstain_below_radius=10.0, tally=tally).diagnose([sample])
+    assert both.reason.startswith("robustness radius ") and both.reason.endswith(f"; {strange.reason}")
+    (near,) = Predictor(calibrated(make_version(FOUR)), abstain_below_radius=10.0, tally=tally).diagnose([sample])
+    assert near.reason.startswith("robustness radius ") and ";" not in near.reason
+    assert tally.abstentions() == {(version.name, version.version): 3}
+    assert tally.answers() == {(version.name, version.version, 2): 3}
+
+
+def test_scores_alone_are_counted_as_answers_without_a_set(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    tally = Tally()
+    predictor = Predictor(calibrated(make_version(FOUR)), tally=tally)
+    predictor.class_scores(predictor.read([sample] * 3))
+    assert tally.answers() == {(predictor.version.name, predictor.version.version, None): 3}
+
+
+def test_a_calibration_without_a_scale_gives_sets_and_no_probabilities_however_many_are_asked(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    predictor = Predictor(calibrated(make_version(FOUR), scale=None))
+    for n in (1, FEW + 1):
+        told = [orjson.loads(text) for text in predictor.written(predictor.read([sample] * n))]
+        assert [each["probabilities"] for each in told] == [None] * n
+        assert {tuple(each["class_set"]) for each in told} == {("healthy", "blocked_inlet")}
 
 
 def test_a_coverage_is_refused_that_is_none_or_not_to_be_had(

@@ -81,6 +81,17 @@ def test_a_task_of_a_newer_version_is_answered_once_its_file_is_there(
     assert plant.opened == [asset_type.version, newer.version]
 
 
+def test_what_training_depends_on_is_taken_up_though_the_number_is_the_same(
+    plant: Plant, asset_type: AssetType, newer: AssetType
+) -> None:
+    corrected = newer.model_copy(update={"version": asset_type.version})
+    plant.write(corrected)
+    assert plant.ask(corrected) == "answered" and plant.ask(asset_type) == "contract_mismatch"
+    described = corrected.model_copy(update={"version": corrected.version + 1})
+    plant.write(described)
+    assert plant.ask(described) == "answered" and len(plant.opened) == 2, "another number alone opens no door"
+
+
 async def test_it_is_taken_up_without_a_task(plant: Plant, newer: AssetType) -> None:
     plant.write(newer)
     watch = asyncio.create_task(plant.door.watch(0.0))

@@ -31,10 +31,41 @@ def test_paths_are_relative_to_the_file(path: Path, monkeypatch: pytest.MonkeyPa
     assert settings.needs_tls
 
 
+def test_every_path_is_taken_from_the_files_folder(path: Path) -> None:
+    text = GOOD.replace("tls://", "wss://").replace('site_id', 'proxy = "http://p:1"\nproxy_auth = "word"\nsite_id', 1)
+    path.write_text(text.replace('site_id', 'ca = "ca.pem"\nsite_id', 1))
+    settings, folder = SiteSettings.from_toml(path), path.parent.resolve()
+    assert (settings.ca, settings.proxy_auth) == (folder / "ca.pem", folder / "word")
+    assert settings.log == folder / "site.log" and settings.nkey_seed == folder / "site.nk"
+    assert (settings.policy, settings.exposure) == (folder / "policy.toml", folder / "exposure.sqlite")
+    assert settings.asset_type == folder / "asset_type.toml"
+
+
+@pytest.mark.parametrize(
+    ("server", "authority", "needs_tls"),
+    [("nats://a:1", "", False), ("ws://a:1", "", False), ("tls://a:1", "", True), ("wss://a:1", "", True),
+     ("nats://a:1", 'ca = "ca.pem"\n', True), ("ws://a:1", 'ca = "ca.pem"\n', True)],
+)
+def test_who_names_an_authority_wants_no_plain_connection(
+    path: Path, server: str, authority: str, needs_tls: bool
+) -> None:
+    path.write_text(authority + GOOD.replace("tls://oem.example:4222", server))
+    assert SiteSettings.from_toml(path).needs_tls is needs_tls
+
+
+def test_through_a_proxy_no_server_is_reached_in_plain(path: Path) -> None:
+    for servers in ('"wss://a:1", "ws://b:1"', '"ws://a:1"', '"tls://a:1"'):
+        path.write_text('proxy = "http://p:1"\n' + GOOD.replace('"tls://oem.example:4222"', servers))
+        with pytest.raises(SettingsError, match="the servers must be wss://host:port"):
+            SiteSettings.from_toml(path)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ('site_id = "plant-1"', 'site_id = "Plant 1"', "site_id"),
+        ("tls://oem.example:4222", "tls://secret@oem.example", "without user or password"),
+        ("tls://oem.example:4222", "tls://:secret@oem.example", "without user or password"),
         ('site_id = "plant-1"\n', "", "site_id: Field required"),
         ("tls://oem.example:4222", "http://oem.example", "nats://host:port or tls://host:port"),
         ("tls://oem.example:4222", "tls://me:secret@oem.example", "without user or password"),
@@ -76,6 +107,17 @@ def test_the_default_policy_is_what_its_text_says(path: Path) -> None:
     assert (SitePolicy.from_toml(path).reveal, SitePolicy.from_toml(path).own_scores) == (("sums", "each site"), True)
     assert (policy.min_samples, policy.max_rounds_per_run) == (20, None)
     assert "level-bundle" in policy.methods
+
+
+@pytest.mark.parametrize("asked", [(), ("own_scores",), ("seen_alone",), ("figures",)])
+def test_a_new_policy_tells_beyond_the_run_only_what_was_asked_for(path: Path, asked: tuple[str, ...]) -> None:
+    path.write_text(default_policy_text(("pump",), **dict.fromkeys(asked, True)))
+    policy = SitePolicy.from_toml(path)
+    assert (policy.own_scores, "each site" in policy.reveal) == ("own_scores" in asked, "seen_alone" in asked)
+    assert policy.tell_drift == policy.tell_exposure == ("figures" in asked)
+    assert (policy.audit_every_round, policy.auditors, policy.one_class) == (False, (), False)
+    assert (policy.min_samples, policy.min_test_samples, policy.min_class_samples) == (20, 5, 5)
+    assert (policy.max_answers_per_run, policy.max_runs_per_day, policy.lift_limit) == (1000, 50, 2.0)
 
 
 def test_an_empty_policy_allows_nothing(path: Path) -> None:

@@ -110,6 +110,14 @@ def test_a_drift_is_kept_for_a_minute_and_then_found_anew(answered: Any, write_c
     assert state.drift()["rows"] > 100
 
 
+def test_data_that_cannot_be_read_are_looked_at_again_at_once(answered: Any, write_csv: Callable[..., Path]) -> None:
+    state = SiteState(settings_of(answered.folder), clock=lambda: 0.0)
+    write_csv([["flow", "label"], [1, "healthy"]], "site/data.csv")
+    assert state.drift()["trouble"] is not None and state.drift()["drift"] is None
+    write_csv(table(200), "site/data.csv")
+    assert state.drift()["trouble"] is None and state.drift()["rows"] > 100
+
+
 def test_what_wants_attention_is_in_order() -> None:
     sound = {
         "ledger": {"sound": True, "problems": []}, "policy": {"trouble": None}, "connection": {"connected": True},
@@ -117,6 +125,7 @@ def test_what_wants_attention_is_in_order() -> None:
         "drift": {"trouble": None, "drift": 0.0},
     }
     assert attention(sound) == []
+    assert attention(sound | {"exposure": sound["exposure"] | {"runs_left_today": None}}) == [], "without a limit"
     above = sound | {"exposure": sound["exposure"] | {"by_differences": 3, "runs_left_today": 0}}
     assert [each["kind"] for each in attention(above)] == ["bad", "warn"]
     gone = above | {"connection": {"connected": False, "told": "gone"}, "ledger": {"sound": False, "problems": ["x"]}}

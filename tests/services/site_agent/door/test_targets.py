@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 import pytest
 
 from models.features.spline import spline_lift
-from models.tuning.folds import deal_rows
+from models.tuning.folds import deal_rows, deal_whole
+from models.worst_case.risk import site_cut
 from services.contracts.errors import BallastError
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.target import Target
 from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
 from services.contracts.wire.messages import SiteUpdate
+from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.limits.row_reach import row_reach
 from services.site_agent.own_use.own_screen import data_summary
 from services.site_agent.rules.policy import SitePolicy
@@ -195,6 +198,39 @@ def test_a_fold_of_a_tuning_tells_its_errors_in_steps_from_below(make_site: Any,
         assert count == len(held)
         assert 0.0 < exact - told <= 2 * (steep + 1.0) / 500 + 1e-3 * exact
         assert told == pytest.approx(np.rint(told / ((steep + 1.0) / 500)) * (steep + 1.0) / 500) or steep < 1.0
+
+
+def test_with_fewer_machines_than_folds_a_cut_is_without_the_whole_machine_that_is_scored(
+    make_site: Any, both: AssetType, monkeypatch: Any
+) -> None:
+    rules = SitePolicy(
+        methods=("level-bundle",), asset_types=("pump",), messages=("tune",), reveal=("each site",), exposure_limit=1.0,
+        max_answers_per_run=None,
+    )
+    site = make_site(measured(240), asset_type=both, policy=rules)
+    dataset = site.door._vault.current()
+    together = np.arange(len(dataset.train)) % 2
+    monkeypatch.setattr(
+        site.door._vault, "current", lambda: replace(dataset, train=replace(dataset.train, together=together))
+    )
+    train = site.door._vault.current().rows_for("regression").train
+    folds = deal_whole(train.features, train.together, np.zeros(len(train), dtype=np.intp), 3, 3)
+    spec = HUBER.model_copy(update={"radius": RadiusRule(rule="fixed", value=0.01)})
+    weights = np.array([[0.6, 0.2, 0.0, 0.05]])
+    for fold in range(3):
+        part = {"radius": 1.0, "label_flip_cost": 1.0, "lift": 0, "fold": fold}
+        tuning = {"folds": 3, "seed": 3, "lifts": [None], "parts": [part], "scored": False}
+        scored = np.unique(train.together[folds == fold])
+        assert len(scored) == 1
+        kept = train.chosen(train.together != scored[0])
+        problem = site_problems(spec, kept.features, kept.outcomes("regression"), both)[0]
+        cut = site.ask("tune", spec=spec, round=2 * fold + 1, arrays={"point_0": weights}, tuning=tuning)
+        assert isinstance(cut, SiteUpdate), cut
+        assert cut.arrays["risk_0"].tolist() == [site_cut(weights[0], problem).risk]
+        told = site.ask(
+            "tune", spec=spec, round=2 * fold + 2, arrays={"weights_0": weights}, tuning={**tuning, "scored": True}
+        )
+        assert told.arrays["score_0"][0] == np.sum(folds == fold) > 0
 
 
 def test_both_tasks_are_answered_from_the_rows_that_each_has(

@@ -88,7 +88,7 @@ def test_a_fold_holds_whole_machines_where_the_plant_names_them(make_site: Any, 
     together = np.arange(len(dataset.train)) // 4
     named = replace(dataset, train=replace(dataset.train, together=together))
     monkeypatch.setattr(site.door._vault, "current", lambda: named)
-    folds = deal_whole(together, dataset.train.classes, 5, 3)
+    folds = deal_whole(dataset.train.features, together, dataset.train.classes, 5, 3)
     point = np.array([[0.4, -0.2, 0.1, 0.05]])
     for number, fold in enumerate((0, 3), 1):
         counts = asked(site, {"weights_0": point}, part(fold), number=number, scored=True).arrays["score_0"]

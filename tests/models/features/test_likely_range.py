@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from services.contracts.machines.likely_range import FENCE, LONG, TAIL, likely_range, range_for_classes
+from models.features.likely_range import FENCE, LONG, TAIL, likely_range, range_for_classes
 
 READINGS = arrays(np.float64, st.integers(1, 60), elements=st.floats(-1e6, 1e6))
 

@@ -1,0 +1,85 @@
+"""Orders by the console's forms, and a page that goes on: whose they are, what they need, and when they end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from api.console.endpoints import runs
+from services.contracts.access.identity import Role
+from tests.api.conftest import a_plan
+
+NEWER = "12" * 16
+
+
+def test_a_live_run_is_told_no_longer_than_the_session_lasts(
+    world: Any, signed_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person, store = signed_in(world, Role.VIEWER), world.backend.store
+    store.runs.create_run(a_plan("pumps"), NEWER)
+    looks: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            assert [store.sessions.end(each.session_id) for each in store.sessions.list_sessions()] == [True]
+        if len(looks) == 9:  # so that it ends at all events
+            store.runs.finish_run(NEWER, "cancelled", "a test")
+
+    monkeypatch.setattr(runs, "asyncio", SimpleNamespace(sleep=pause))
+    told = person.get(f"/console/runs/{NEWER}/events").text
+    assert told.count("event: rounds") == len(looks) == 2
+    assert told.rstrip().endswith('event: end\ndata: {"reason": "unauthenticated"}')
+
+
+def test_a_part_of_a_sessions_name_ends_none(world: Any, signed_in: Callable[..., Any]) -> None:
+    person, store = signed_in(world), world.backend.store
+    signed_in(world, Role.VIEWER)
+    names = [each.session_id for each in store.sessions.list_sessions()]
+    for part in (names[0][:1], names[0][:-1], names[0] + "0"):
+        assert person.post(f"/console/admin/sessions/{part}/end").status_code == 404
+    assert [each.session_id for each in store.sessions.list_sessions()] == names and len(names) == 2
+
+
+def test_a_plant_is_removed_for_a_reason(world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str]) -> None:
+    person, store = signed_in(world), world.backend.store
+    assert person.post("/console/admin/sites", site_id="plant-9", public_key=new_key()).status_code == 303
+    assert person.post("/console/admin/sites/plant-9/remove", reason=" ").status_code == 422
+    assert store.sites.get("plant-9").status == "active"
+    assert person.post("/console/admin/sites/plant-9/remove", reason="sold").status_code == 303
+    assert store.sites.get("plant-9").status == "removed"
+
+
+def test_a_champion_changes_for_a_reason(world: Any, signed_in: Callable[..., Any]) -> None:
+    first, second = world.new_model("reasons", 0.9, 0.85)
+    person, here = signed_in(world), "/console/models/reasons"
+    for promote in (f"{here}/versions/{first}/promote", f"{here}/versions/{second}/promote"):
+        assert person.post(promote).status_code == 422
+        assert person.post(promote, reason="as it is", ignore_gates="yes").status_code == 303
+    assert person.post(f"{here}/rollback").status_code == 422
+    actions = [each.action for each in world.backend.store.audit.list_events(limit=2)]
+    assert actions == ["model.promote", "model.promote"]
+
+
+def test_a_plant_that_leaves_is_forgotten_at_the_promotion_where_nothing_else_is_asked(
+    world: Any, signed_in: Callable[..., Any]
+) -> None:
+    person, store = signed_in(world), world.backend.store
+    page = person.get("/console/models/pumps/versions/1").text
+    leaving = re.search(r'<select id="leaving".*?</select>', page, re.DOTALL)
+    assert leaving is not None
+    site = re.findall(r"<option>([^<]+)</option>", leaving[0])[0]
+    asked = person.post("/console/models/pumps/unlearn", site=site, reason="the plant was sold")
+    run = store.runs.get_run(asked.headers["Location"].rpartition("/")[2])
+    assert asked.status_code == 303 and (run.leaving.site_id, run.leaving.at_once) == (site, False)
+
+
+def test_a_plan_may_be_stored_paused(world: Any, signed_in: Callable[..., Any]) -> None:
+    person, text = signed_in(world), 'name = "{}"\nasset_type = "triplex-pump"\ncron = "0 3 * * 1"\nmin_sites = 3\n'
+    for name, paused in (("still", "yes"), ("going", "")):
+        assert person.post("/console/plans", text=text.format(name), paused=paused).status_code == 303
+        assert world.backend.store.plans.get(name).paused == (paused == "yes")

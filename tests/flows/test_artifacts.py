@@ -1,0 +1,67 @@
+"""What Prefect's pages are given of a run: who answered and missed, the rounds of its chart, and how far it is."""
+
+from __future__ import annotations
+
+import base64
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from prefect.logging import disable_run_logger
+
+from flows.artifacts import MOST_POINTS, RunBoard
+from flows.progress import Progress
+from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.plans.plan import Plan
+from tests.versions import a_round, an_answer
+
+RUN_ID = "a" * 32
+
+
+def a_run(**plan: Any) -> Run:
+    now = datetime.now(UTC)
+    return Run(
+        run_id=RUN_ID, plan=Plan.model_validate({"name": "nightly", "asset_type": "rig"} | plan), status="running",
+        created_at=now, updated_at=now,
+        sites=tuple(SiteTermsRecord(site_id=site, weight=0.5, radius=0.1, n_samples=9) for site in ("a", "b")),
+    )
+
+
+def test_a_plants_row_counts_each_way_of_missing_and_its_last_answer() -> None:
+    ways = ("absent", "late", "refused_by_site", "rejected", "excluded")
+    board = RunBoard(a_run(), [a_round(RUN_ID, 1, an_answer("a"), an_answer("b"))])
+    for number, way in enumerate(ways, start=2):
+        board.note(a_round(RUN_ID, number, an_answer("a"), an_answer("b", status=way)))
+    board.note(a_round(RUN_ID, 7, an_answer("a", status="open"), an_answer("c")))
+    first, second, third = board.table()
+    assert (first["answered"], first["missed"], first["last answer"]) == (6, 0, 6)
+    assert (second["answered"], second["missed"], second["last answer"]) == (1, 5, 1)
+    assert {way: second[way] for way in ways} == dict.fromkeys(ways, 1)
+    assert (third["plant"], third["weight"], third["last answer"]) == ("c", 0.0, 7), "who is no member is listed too"
+
+
+def test_a_long_runs_chart_has_each_nth_round_and_the_last() -> None:
+    for rounds in (1, MOST_POINTS, MOST_POINTS + 1, 3 * MOST_POINTS + 7):
+        board = RunBoard(a_run(), [a_round(RUN_ID, n, upper=1.0, gap=1.0 / n) for n in range(1, rounds + 1)])
+        svg = base64.b64decode(board.chart().partition("base64,")[2]).decode()
+        points = svg.partition('<polyline points="')[2].partition('"')[0].split()
+        every = math.ceil(rounds / MOST_POINTS)
+        assert len(points) == math.ceil(rounds / every) <= MOST_POINTS
+        assert f"<title>round {rounds}:" in svg, "the last round is drawn"
+
+
+@pytest.mark.parametrize(
+    ("number", "gap", "percent"),
+    [
+        (1, 1e-1, 1.0), (10, 1e-2, 50.0), (10, 1e-1, 10.0), (60, 1e-2, 60.0), (3, 1e-3, 99.0), (100, 0.5, 99.0),
+        (5, math.inf, 5.0), (5, 0.0, 5.0),
+    ],
+)
+def test_a_run_is_as_far_as_its_gap_on_a_logarithmic_scale_or_its_rounds(
+    number: int, gap: float, percent: float
+) -> None:
+    with disable_run_logger():
+        progress = Progress(a_run(max_rounds=100, gap=1e-3))
+    progress._first_gap = 1e-1
+    assert progress.percentage(a_round(RUN_ID, number, gap=gap)) == pytest.approx(percent)
