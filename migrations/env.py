@@ -5,8 +5,7 @@ from typing import Any, Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from services.round_store import operation_tables, run_tables  # noqa: F401 - their tables join the metadata
-from services.round_store.columns import UtcDateTime
+from services.round_store.columns import UtcDateTime, spell_conditions
 from services.round_store.tables import METADATA
 
 
@@ -20,6 +19,7 @@ def run() -> None:
     connection = context.config.attributes.get("connection")
     if not isinstance(connection, Connection):
         raise RuntimeError("run migrations through migrations.run, which opens the transaction")
+    spell_conditions(connection.dialect.name)
     context.configure(
         connection=connection,
         target_metadata=METADATA,

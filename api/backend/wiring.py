@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from api.backend.checked_source import CheckedSource
 from api.backend.disk_space import sqlite_file
-from api.backend.nats_users import NatsUsers
-from api.backend.pseudonyms import AnyContract, Pseudonyms
-from api.backend.version_cache import VersionCache
-from services.bus.configuration import BusFiles
 from services.contracts.errors import UnavailableError
-from services.identity.service_keys import PSEUDONYMS, ServiceKeys
 from services.process.settings import Settings
 from services.round_store.failures import UPGRADE_COMMAND
 from services.round_store.schema import check_schema
@@ -23,7 +17,11 @@ from services.round_store.session import Database, make_engine
 from services.round_store.store import RoundStore
 
 if TYPE_CHECKING:
+    from api.backend.nats_users import NatsUsers
+    from api.backend.pseudonyms import AnyContract, Pseudonyms
+    from api.backend.version_cache import VersionCache
     from services.identity.oidc import OidcVerifier
+    from services.identity.service_keys import ServiceKeys
     from services.predictor.cache import PredictorCache
     from services.registry.mlflow_registry import ModelRegistry
 
@@ -36,7 +34,7 @@ class Backend:
 
     @cached_property
     def registry(self) -> ModelRegistry:
-        """The registry; what most commands do not need is imported where it is asked for."""
+        """The registry; here and below, what most commands do not need is imported where it is asked for."""
         from services.registry.mlflow_registry import ModelRegistry
 
         return ModelRegistry(self.settings.tracking_uri, self.settings.artifact_root)
@@ -44,6 +42,7 @@ class Backend:
     @cached_property
     def predictors(self) -> PredictorCache:
         """The versions that were asked for, ready to diagnose."""
+        from api.backend.checked_source import CheckedSource
         from services.predictor.cache import PredictorCache
 
         return PredictorCache(CheckedSource(self.store, self.registry))
@@ -51,21 +50,31 @@ class Backend:
     @cached_property
     def versions(self) -> VersionCache:
         """Whole versions and reports, for pages."""
+        from api.backend.version_cache import VersionCache
+
         return VersionCache(lambda: self.registry)
 
     @cached_property
     def pseudonyms(self) -> Pseudonyms:
         """Names of the sites for callers who may not know which plants they are."""
+        from api.backend.pseudonyms import Pseudonyms
+        from services.identity.service_keys import PSEUDONYMS
+
         return Pseudonyms(self.service_keys.get(PSEUDONYMS))
 
     @cached_property
     def service_keys(self) -> ServiceKeys:
         """The keys that all API processes share, held to what the store knows of them."""
+        from services.identity.service_keys import ServiceKeys
+
         return ServiceKeys(self.settings.home, self.store.service_keys)
 
     @cached_property
     def nats_users(self) -> NatsUsers:
         """The users of the embedded NATS server; nobody's business where the settings name a server of their own."""
+        from api.backend.nats_users import NatsUsers
+        from services.bus.configuration import BusFiles
+
         files = None if self.settings.nats.servers else BusFiles(self.settings.bus_folder)
         return NatsUsers(files, self.store.sites)
 

@@ -30,10 +30,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 PROBES: Mapping[str, Callable[[Settings], bool]] = {
-    "api": lambda settings: listening.answers(f"{listening.api_url(settings)}/readyz")(),
+    "api": lambda settings: listening.of_home(
+        settings, settings.api.port, listening.answers(f"{listening.api_url(settings)}/readyz")
+    )(),
     "flows": lambda settings: is_held(settings.flows_lock),
-    "nats": lambda settings: listening.listens("127.0.0.1", settings.nats.port)(),
-    "prefect": lambda settings: listening.answers(f"http://127.0.0.1:{settings.prefect.port}/api/health")(),
-    "mlflow": lambda settings: listening.answers(f"http://127.0.0.1:{settings.mlflow.port}/health")(),
+    "nats": lambda settings: listening.of_home(
+        settings, settings.nats.port, listening.listens("127.0.0.1", settings.nats.port)
+    )(),
+    "prefect": lambda settings: listening.of_home(
+        settings, settings.prefect.port, listening.answers(f"http://127.0.0.1:{settings.prefect.port}/api/health")
+    )(),
+    "mlflow": lambda settings: listening.of_home(
+        settings, settings.mlflow.port, listening.answers(f"http://127.0.0.1:{settings.mlflow.port}/health")
+    )(),
 }
 """How one sees of each part that it is at work."""

@@ -6,27 +6,39 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from sqlalchemy import make_url
 
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
+from services.process.listeners import other_home
 from services.process.settings import Settings
 
 
 def check_ports(settings: Settings) -> None:
     """Raise ``ConflictError`` for the first port that is taken, before anything is started or written."""
-    check_port_free(settings.api.host, settings.api.port, "the API")
+    for host, port, purpose in _wanted(settings):
+        try:
+            check_port_free(host, port, purpose)
+        except ConflictError as error:
+            other = other_home(port, settings.home)
+            held = "" if other is None else f"; what holds it serves the home folder {other}"
+            raise ConflictError(f"{error}{held}", code=error.code) from None
+
+
+def _wanted(settings: Settings) -> Iterator[tuple[str, int, str]]:
+    """Host, port and purpose of all that is started here."""
+    yield settings.api.host, settings.api.port, "the API"
     if not settings.nats.servers:
-        check_port_free(settings.nats.host, settings.nats.port, "the NATS server")
+        yield settings.nats.host, settings.nats.port, "the NATS server"
         if settings.nats.websocket_port:
-            check_port_free(settings.nats.host, settings.nats.websocket_port, "the NATS server's WebSocket")
+            yield settings.nats.host, settings.nats.websocket_port, "the NATS server's WebSocket"
     if not settings.prefect.api_url:
-        check_port_free(settings.prefect.host, settings.prefect.port, "the Prefect server")
+        yield settings.prefect.host, settings.prefect.port, "the Prefect server"
     if not settings.mlflow.tracking_uri:
-        check_port_free(settings.mlflow.host, settings.mlflow.port, "the MLflow server")
+        yield settings.mlflow.host, settings.mlflow.port, "the MLflow server"
 
 
 def api_url(settings: Settings) -> str:
@@ -88,3 +100,8 @@ def answers(url: str) -> Callable[[], bool]:
             return False
 
     return ready
+
+
+def of_home(settings: Settings, port: int, ready: Callable[[], bool]) -> Callable[[], bool]:
+    """Look whether it is ready, and is this home's: that of another home on the same port is not it."""
+    return lambda: ready() and other_home(port, settings.home) is None

@@ -46,14 +46,25 @@ def read_passphrase(file: Path | None, *, twice: bool) -> str:
             with file.open(encoding="utf-8") as opened:
                 _warn_if_shown(file, os.fstat(opened.fileno()))
                 given = opened.readline().partition("\n")[0].rstrip("\r")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"the passphrase file {file} cannot be read: {error}") from None
+        except UnicodeDecodeError:
+            raise InvalidInputError(f"the passphrase file {file} is not UTF-8 text") from None
+        except OSError as error:
+            raise InvalidInputError(f"the passphrase file {file} cannot be read: {error.strerror}") from None
     elif not given:
-        if not sys.stdin.isatty():
+        if sys.stdin is None or not sys.stdin.isatty():
             raise InvalidInputError(f"no passphrase: give --passphrase-file or {VARIABLE}, or call from a terminal")
-        given = getpass.getpass("passphrase of the backup: ")
-        if twice and getpass.getpass("once more: ") != given:
+        given = _asked("passphrase of the backup: ")
+        if twice and _asked("once more: ") != given:
             raise InvalidInputError("the two passphrases differ; nothing was written")
     if not given:
         raise InvalidInputError("the passphrase is empty")
     return given
+
+
+def _asked(prompt: str) -> str:
+    """What is typed at the terminal; ``InvalidInputError`` where the input ends (Ctrl-D)."""
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        print(file=sys.stderr)  # the prompt's line
+        raise InvalidInputError("no passphrase was typed; nothing was written") from None

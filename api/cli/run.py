@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Mapping
 from typing import get_args
 
 from api.backend.actor import local_administrator
+from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action, tell
 from api.runs import service as runs
@@ -124,3 +126,9 @@ def _watch(backend: Backend, args: argparse.Namespace) -> int:
 def _cancel(backend: Backend, args: argparse.Namespace) -> None:
     found = runs.cancel(backend, local_administrator(), args.run_id, args.reason)
     tell(args, found, f"run {args.run_id} will stop")
+    if flows_at_work(backend.settings) is False:
+        where = backend.settings.home
+        print(
+            f"ballast: run {args.run_id} is not ended yet: no flows process runs on {where}; `ballast up` starts one",
+            file=sys.stderr,
+        )

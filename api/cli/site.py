@@ -1,27 +1,21 @@
-"""``ballast site``: the plants."""
+"""``ballast site``: the plants. What one action alone needs is imported there: a list costs half of what all do."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import get_args
 
-from api.backend.actor import Actor, local_administrator
+from api.backend.actor import local_administrator
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
-from api.cli.token import read_end
-from api.sites import enrolment
-from api.sites import service as sites
-from api.sites.schemas import CODE_DAYS, CodeRequest, KeyChange, SiteEnrolment, SiteName
-from services.contracts.access.enrolment import CodeState
+from services.contracts.access.enrolment_records import CodeState
 from services.contracts.errors import InvalidInputError
-from services.contracts.history.records import Site, SiteStatus
-from services.contracts.keys.signing import public_key
+from services.contracts.history.site import SiteStatus
 
 run = run_action
 
@@ -62,15 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--status", choices=get_args(SiteStatus), help="of one status")
     listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
     add_action(actions, "oem-key", _oem_key, "print the public key by which versions are signed, for the plants")
-    for name, change, about in (
-        ("suspend", sites.suspend, "ask a plant no more, until it is activated"),
-        ("activate", sites.activate, "ask a suspended plant again"),
-        ("remove", sites.remove, "end a plant's enrolment"),
+    for name, about in (
+        ("suspend", "ask a plant no more, until it is activated"),
+        ("activate", "ask a suspended plant again"),
+        ("remove", "end a plant's enrolment"),
     ):
-        add_action(actions, name, partial(_change, change), about, "ID", reason=True)
+        add_action(actions, name, partial(_change, name), about, "ID", reason=True)
 
 
 def _enrol(backend: Backend, args: argparse.Namespace) -> None:
+    from api.sites import service as sites
+    from api.sites.schemas import SiteEnrolment
+
     wanted = checked(
         SiteEnrolment, "site", site_id=args.id, public_key=args.key, asset_types=tuple(args.asset_type),
         description=args.description,
@@ -81,6 +78,9 @@ def _enrol(backend: Backend, args: argparse.Namespace) -> None:
 
 def _lifetime(text: str) -> timedelta:
     """How long a code is to hold; ``InvalidInputError`` says how long it may."""
+    from api.cli.token import read_end
+    from api.sites.schemas import CODE_DAYS
+
     now = datetime.now(UTC)
     lifetime = read_end(text, now) - now
     if not timedelta(0) < lifetime <= timedelta(days=CODE_DAYS):
@@ -91,6 +91,9 @@ def _lifetime(text: str) -> timedelta:
 
 
 def _enrol_code(backend: Backend, args: argparse.Namespace) -> None:
+    from api.sites import enrolment
+    from api.sites.schemas import CodeRequest, SiteName
+
     wanted = checked(
         CodeRequest, "code", asset_type=args.asset_type, description=args.description, replace_key=args.replace_key,
         expires_hours=_lifetime(args.expires) / timedelta(hours=1),
@@ -113,6 +116,8 @@ def _enrol_codes(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _revoke_code(backend: Backend, args: argparse.Namespace) -> None:
+    from api.sites import enrolment
+
     gone = enrolment.revoke_code(backend, local_administrator(), args.id, args.code_id, args.reason)
     tell(args, gone, f"enrolment code {args.code_id} is revoked")
 
@@ -132,6 +137,9 @@ def _overlap(text: str) -> timedelta:
 
 
 def _rotate(backend: Backend, args: argparse.Namespace) -> None:
+    from api.sites import service as sites
+    from api.sites.schemas import KeyChange
+
     hours = args.overlap / timedelta(hours=1)
     wanted = checked(KeyChange, "site", public_key=args.key, overlap_hours=hours, reason=args.reason)
     site = sites.rotate_key(backend, local_administrator(), args.id, wanted)
@@ -141,6 +149,8 @@ def _rotate(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _rotate_own(backend: Backend, args: argparse.Namespace) -> None:
+    from api.sites import service as sites
+
     key, _ = sites.rotate_coordinator(backend, local_administrator(), args.overlap, args.reason, stolen=args.stolen)
     lines = [f"the coordinator has another key, {key}; the flows start again with it when no run is on its way"]
     if args.stolen:
@@ -149,6 +159,8 @@ def _rotate_own(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _oem_key(backend: Backend, args: argparse.Namespace) -> None:
+    from services.contracts.keys.signing import public_key
+
     key = public_key(backend.settings.nats_seed)
     tell(args, {"public_key": key}, key)
 
@@ -164,6 +176,9 @@ def _list(backend: Backend, args: argparse.Namespace) -> None:
         print("ballast: no flows process runs here, so nobody looks which plants are connected", file=sys.stderr)
 
 
-def _change(change: Callable[[Backend, Actor, str, str], Site], backend: Backend, args: argparse.Namespace) -> None:
+def _change(name: str, backend: Backend, args: argparse.Namespace) -> None:
+    from api.sites import service
+
+    change = {"suspend": service.suspend, "activate": service.activate, "remove": service.remove}[name]
     site = change(backend, local_administrator(), args.id, args.reason)
     tell(args, site, f"site {site.site_id} is {site.status}")

@@ -13,14 +13,14 @@ from api.cli.child_environment import (
     mlflow_environment,
     prefect_environment,
 )
-from api.cli.listening import answers, api_url, listens
+from api.cli.listening import answers, api_url, listens, of_home
 from api.cli.supervisor import Child, Supervisor
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import command, prepare
 from services.contracts.errors import UnavailableError
 from services.process.private_files import private_folder
-from services.process.settings import Settings
+from services.process.settings import HOME_VARIABLE, Settings
 from services.round_store.store import RoundStore
 
 
@@ -39,7 +39,8 @@ def start_bus(supervisor: Supervisor, settings: Settings) -> None:
         files, host=settings.nats.host, port=settings.nats.port, host_names=settings.nats.host_names, site_keys=keys,
         websocket_port=settings.nats.websocket_port, known_to=known_to,
     )
-    supervisor.start(Child("nats", command(files), listens(settings.nats.host, settings.nats.port), 15.0))
+    ready = of_home(settings, settings.nats.port, listens(settings.nats.host, settings.nats.port))
+    supervisor.start(Child("nats", command(files), ready, 15.0, {HOME_VARIABLE: str(settings.home)}))
 
 
 def start_prefect(supervisor: Supervisor, settings: Settings) -> None:
@@ -47,8 +48,8 @@ def start_prefect(supervisor: Supervisor, settings: Settings) -> None:
     if settings.prefect.api_url:
         return
     make_secrets(settings)
-    supervisor.start(Child("prefect", prefect_command(settings), answers(f"{settings.prefect_api_url}/health"), 120.0,
-                           prefect_environment(settings)))
+    ready = of_home(settings, settings.prefect.port, answers(f"{settings.prefect_api_url}/health"))
+    supervisor.start(Child("prefect", prefect_command(settings), ready, 120.0, prefect_environment(settings)))
 
 
 def prefect_command(settings: Settings, listen: str | None = None) -> list[str]:
@@ -63,8 +64,8 @@ def start_mlflow(supervisor: Supervisor, settings: Settings) -> None:
         return
     make_secrets(settings)
     host, port = settings.mlflow.host, settings.mlflow.port
-    supervisor.start(Child("mlflow", mlflow_command(settings), answers(f"http://{host}:{port}/health"), 120.0,
-                           mlflow_environment(settings)))
+    ready = of_home(settings, port, answers(f"http://{host}:{port}/health"))
+    supervisor.start(Child("mlflow", mlflow_command(settings), ready, 120.0, mlflow_environment(settings)))
 
 
 def mlflow_command(settings: Settings, listen: str | None = None) -> list[str]:
@@ -75,9 +76,8 @@ def mlflow_command(settings: Settings, listen: str | None = None) -> list[str]:
 
 def start_api(supervisor: Supervisor, settings: Settings) -> None:
     """Start the REST API."""
-    supervisor.start(
-        Child("api", api_command(settings), answers(f"{api_url(settings)}/readyz"), 90.0, environment(settings))
-    )
+    ready = of_home(settings, settings.api.port, answers(f"{api_url(settings)}/readyz"))
+    supervisor.start(Child("api", api_command(settings), ready, 90.0, environment(settings)))
 
 
 def api_command(settings: Settings) -> list[str]:

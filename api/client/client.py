@@ -17,12 +17,13 @@ from pydantic import BaseModel, ValidationError
 from api.client.errors import EventsLostError, InvalidRequestError, NotThereError, ServerError, UnreachableError
 from api.client.transport import LONGEST_PAUSE, Token, Transport
 from api.models.schemas import ChampionChange, ModelDetail, VersionDetail
-from services.contracts.access.enrolment import CodeState, EnrolmentRecord
+from services.contracts.access.enrolment_records import CodeState, EnrolmentRecord
 from services.contracts.evaluation.diagnosis import DiagnoseResponse
 from services.contracts.evaluation.estimate import EstimateResponse
 from services.contracts.history.events import Event, EventKind
-from services.contracts.history.records import PlanRecord, PlanVersion, Site
+from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.history.run import OrderedRun, RoundRecord, Run
+from services.contracts.history.site import Site
 from services.contracts.versions.version_facts import ModelSummary
 from services.process.command_line import product_version
 

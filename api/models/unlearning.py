@@ -10,8 +10,8 @@ from api.backend.wiring import Backend
 from api.models.schemas import Unlearned, Unlearning
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.history.audit import BACKUP_MADE
-from services.contracts.history.records import Site
 from services.contracts.history.run import STAYS, Leaving, Run
+from services.contracts.history.site import Site
 from services.contracts.plans.plan import Plan
 from services.round_store.store import Repositories
 

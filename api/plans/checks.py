@@ -7,7 +7,6 @@ from zoneinfo import available_timezones
 from api.plans.cron import check_cron
 from services.contracts.errors import InvalidInputError, NotFoundError
 from services.contracts.plans.plan import Plan
-from services.registry.labels import check_new_name
 from services.round_store.store import Repositories
 
 
@@ -16,6 +15,8 @@ def check_plan(store: Repositories, plan: Plan) -> None:
 
     That its asset type is there, the store checks itself.
     """
+    from services.registry.labels import check_new_name  # lists, which check nothing, do without
+
     check_new_name(plan.name)  # its model bears the same name
     check_untuned(plan)
     check_training(store, plan)

@@ -37,7 +37,7 @@ from services.round_store.audit import AuditRepository
 from services.round_store.failures import explained
 from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import UnitOfWork
-from services.round_store.tables import ModelVersionRow
+from services.round_store.version_tables import ModelVersionRow
 
 _OF_VERSIONS: Final = {
     "model_versions": "version", "model_version_tags": "version", "registered_model_aliases": "version",

@@ -12,9 +12,10 @@ from api.web.attempts import FailedAttempts
 from api.web.auth import Administrator, Engineer
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from api.web.paging import Cursor, WholeList, page_of
-from services.contracts.access.enrolment import PATH, CodeState, EnrolmentPackage, EnrolmentRecord, EnrolmentRequest
+from services.contracts.access.enrolment import PATH, EnrolmentPackage, EnrolmentRequest
+from services.contracts.access.enrolment_records import CodeState, EnrolmentRecord
 from services.contracts.base import Slug
-from services.contracts.history.records import Site, SiteStatus
+from services.contracts.history.site import Site, SiteStatus
 from services.identity.errors import ForbiddenError
 from services.round_store.queries import MAX_PAGE
 

@@ -10,9 +10,10 @@ from api.backend.addresses import api_address, certificate_digest, link_addresse
 from api.backend.oem_keys import check_not_oems
 from api.backend.wiring import Backend
 from api.sites.schemas import CodeRequest, NewCode
-from services.contracts.access.enrolment import EnrolmentPackage, EnrolmentRecord, EnrolmentRequest, proof
+from services.contracts.access.enrolment import EnrolmentPackage, EnrolmentRequest, proof
+from services.contracts.access.enrolment_records import EnrolmentRecord
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from services.contracts.history.records import Site
+from services.contracts.history.site import Site
 from services.contracts.keys.signing import public_key, verify
 from services.identity.enrolment import check_site_key
 from services.identity.enrolment_codes import check_code, issue_code

@@ -6,10 +6,10 @@ from typing import Final
 
 from pydantic import AwareDatetime, Field
 
-from services.contracts.access.enrolment import EnrolmentRecord
+from services.contracts.access.enrolment_records import EnrolmentRecord
 from services.contracts.access.identity import Sha256, TokenId
 from services.contracts.base import Contract, Slug
-from services.contracts.history.records import Site
+from services.contracts.history.site import Site
 
 
 class SiteEnrolment(Contract):

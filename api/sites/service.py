@@ -11,7 +11,7 @@ from api.backend.oem_keys import check_not_oems
 from api.backend.wiring import Backend
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.errors import InvalidInputError
-from services.contracts.history.records import Site
+from services.contracts.history.site import Site
 from services.contracts.keys.signed_documents import signed_digest
 from services.identity.enrolment import check_site_key
 from services.round_store.sites import SiteRepository

@@ -11,8 +11,8 @@ from typing import Final, Literal
 from api.backend.disk_space import LEAST_BYTES
 from services.contracts.base import Contract
 from services.contracts.history.events import Webhook
-from services.contracts.history.records import Site
 from services.contracts.history.run import Run
+from services.contracts.history.site import Site
 
 State = Literal["ok", "warn", "fail"]
 SKEW_WARN: Final = timedelta(seconds=2)
@@ -48,8 +48,13 @@ class Finding(Contract):
     todo: str = ""
 
 
-def port(purpose: str, number: int, *, free: bool, ours: bool) -> Finding:
-    """A port that the service wants is free, or held by the service."""
+def port(purpose: str, number: int, *, free: bool, ours: bool, other: Path | None = None) -> Finding:
+    """A port that the service wants is free, or held by the service; ``other``: home folder that its holder serves."""
+    if other is not None:
+        return Finding(
+            check=f"port {number}", state="fail", said=f"held by what serves another home folder, {other}",
+            todo=f"stop that one, or choose another port for {purpose} in ballast.toml",
+        )
     if ours:
         return Finding(check=f"port {number}", state="ok", said=f"{purpose} answers")
     if free:

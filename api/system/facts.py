@@ -20,6 +20,7 @@ from services.bus.configuration import BusFiles
 from services.bus.reload import running_pid
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
+from services.process.listeners import other_home
 from services.process.settings import FILE_NAME, WILDCARDS, Settings
 
 SECRET_NAMES = (
@@ -34,18 +35,20 @@ ANSWER_SECONDS = 2.0
 
 def ports(settings: Settings) -> Iterator[Finding]:
     """Each port that `ballast up` would take."""
-    scheme = "https" if settings.api.uses_tls else "http"
-    yield _port("the API", settings.api.host, settings.api.port,
+    home, scheme = settings.home, "https" if settings.api.uses_tls else "http"
+    yield _port(home, "the API", settings.api.host, settings.api.port,
                 lambda: _answers(f"{scheme}://{_reached(settings.api.host)}:{settings.api.port}/healthz", b'"version"'))
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)
-        yield _port("the NATS server", settings.nats.host, settings.nats.port, lambda: running_pid(files) is not None)
+        yield _port(home, "the NATS server", settings.nats.host, settings.nats.port,
+                    lambda: running_pid(files) is not None)
     if not settings.prefect.api_url:
-        yield _port("the Prefect server", settings.prefect.host, settings.prefect.port,
+        yield _port(home, "the Prefect server", settings.prefect.host, settings.prefect.port,
                     lambda: _answers(f"{settings.prefect_api_url}/health", b"true"))
     if not settings.mlflow.tracking_uri:
         at = f"http://{_reached(settings.mlflow.host)}:{settings.mlflow.port}/health"
-        yield _port("the MLflow server", settings.mlflow.host, settings.mlflow.port, lambda: _answers(at, b"OK"))
+        yield _port(home, "the MLflow server", settings.mlflow.host, settings.mlflow.port,
+                    lambda: _answers(at, b"OK"))
 
 
 def disk(settings: Settings) -> Finding:
@@ -104,11 +107,11 @@ def _expiry(path: Path) -> datetime | None:
         return None
 
 
-def _port(purpose: str, host: str, number: int, ours: Callable[[], bool]) -> Finding:
+def _port(home: Path, purpose: str, host: str, number: int, ours: Callable[[], bool]) -> Finding:
     try:
         check_port_free(host, number, purpose)
     except ConflictError:
-        return checks.port(purpose, number, free=False, ours=ours())
+        return checks.port(purpose, number, free=False, ours=ours(), other=other_home(number, home))
     return checks.port(purpose, number, free=True, ours=False)
 
 

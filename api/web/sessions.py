@@ -65,7 +65,9 @@ class Sessions:
             raise UnauthenticatedError("this session has ended; sign in again")
         session, token = found
         now = datetime.now(UTC)
-        if now >= session.expires_at or now - session.last_used_at >= self._idle or not token.is_live(now):
+        # Used that long in the future: the clock was put back since, and nobody knows for how long it lay idle.
+        unused = abs(now - session.last_used_at) >= self._idle
+        if now >= session.expires_at or unused or not token.is_live(now):
             raise UnauthenticatedError("this session has ended; sign in again")
         return token
 

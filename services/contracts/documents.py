@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel
 
 
@@ -26,12 +25,14 @@ def to_plain(value: object) -> Any:
         return {name: to_plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
         return {str(name): to_plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return to_plain(value.tolist())
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     if isinstance(value, datetime | date):
         return value.isoformat()
+    import numpy as np  # what is told seldom has arrays, and a short command does without
+
+    if isinstance(value, np.ndarray | np.generic):
+        return to_plain(value.tolist())
     raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
 
 

@@ -10,7 +10,8 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from services.contracts.access.enrolment import EnrolmentCode, EnrolmentRecord, EnrolmentRequest, StoredCode
+from services.contracts.access.enrolment import EnrolmentCode, EnrolmentRequest
+from services.contracts.access.enrolment_records import EnrolmentRecord, StoredCode
 from services.contracts.errors import InvalidInputError
 from services.identity.errors import ForbiddenError
 from services.identity.tokens import ID_BYTES, SECRET_BYTES, hash_secret

@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from contextlib import suppress
+from typing import TextIO
 
 LONGEST = 200
 """Characters of a path that are told."""
@@ -95,6 +96,15 @@ def reader_left() -> int:
     with suppress(OSError, AttributeError):  # where there is none, or it is no file, nothing could be written later
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
+
+
+def standard_input() -> TextIO:
+    """The standard input; ``InvalidInputError`` in one line where the command was started without one."""
+    from services.contracts.errors import InvalidInputError
+
+    if sys.stdin is None:
+        raise InvalidInputError("there is no standard input to read from: it was closed when the command was started")
+    return sys.stdin
 
 
 def whole_number(text: str, least: int = 1) -> int:

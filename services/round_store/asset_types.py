@@ -8,9 +8,9 @@ from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.history.records import AssetTypeRecord
 from services.contracts.machines.asset_type import AssetType
 from services.round_store.documents import document
+from services.round_store.plan_tables import AssetTypeRow
 from services.round_store.queries import insert_new, narrowed
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import AssetTypeRow
 
 
 class AssetTypeRepository(Repository):

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent, ChainReport
+from services.round_store.audit_tables import AuditEventRow, AuditHeadRow
 from services.round_store.documents import metadata, sentence
 from services.round_store.queries import narrowed, page, table_of
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import AuditEventRow, AuditHeadRow
 
 HEAD = 1
 """Key of the only row of ``audit_head``."""

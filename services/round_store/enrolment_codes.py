@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from services.contracts.access.enrolment import CodeState, EnrolmentRecord, StoredCode
+from services.contracts.access.enrolment_records import CodeState, EnrolmentRecord, StoredCode
 from services.contracts.errors import ConflictError, NotFoundError
 from services.round_store.documents import sentence
 from services.round_store.operation_tables import EnrolmentCodeRow

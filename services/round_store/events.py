@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from services.contracts.history.events import DRIFTED, Event, EventKind
-from services.contracts.history.run import Run, SiteAnswer
 from services.round_store.audit import hold_turn
 from services.round_store.documents import metadata, sentence
 from services.round_store.operation_tables import EventRow
 from services.round_store.queries import MAX_PAGE, new_key, table_of
 from services.round_store.session import Repository, utc_now
+
+if TYPE_CHECKING:
+    from services.contracts.history.run import Run, SiteAnswer
 
 _EVENT = insert(table_of(EventRow))
 KEPT = timedelta(days=30)

@@ -18,6 +18,7 @@ from services.contracts.errors import NotFoundError
 from services.contracts.history.run import Leaving, Run
 from services.round_store.documents import document
 from services.round_store.operation_tables import EnrolmentCodeRow, EventRow
+from services.round_store.plan_tables import PlanRow, PlanVersionRow
 from services.round_store.queries import rows_touched
 from services.round_store.renaming import Renaming
 from services.round_store.run_leases import is_free_for
@@ -25,7 +26,8 @@ from services.round_store.run_rows import FINAL
 from services.round_store.run_states import drop_state
 from services.round_store.run_tables import EvidenceRow, RunExchangeRow, RunRow, SiteUpdateRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import AliasChangeRow, ModelVersionRow, PlanRow, PlanVersionRow, SiteRow
+from services.round_store.site_tables import SiteRow
+from services.round_store.version_tables import AliasChangeRow, ModelVersionRow
 
 _ENDED = RunRow.status.in_(("completed", "failed"))
 _LEFT = select(RunRow).where(RunRow.leaving.is_not(None), _ENDED).order_by(RunRow.created_at)

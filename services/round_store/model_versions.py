@@ -15,7 +15,7 @@ from services.round_store.events import note
 from services.round_store.queries import insert_new, page, stored_row
 from services.round_store.run_tables import RunRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import AliasChangeRow, ModelVersionRow
+from services.round_store.version_tables import AliasChangeRow, ModelVersionRow
 
 
 class ModelVersionRepository(Repository):

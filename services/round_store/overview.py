@@ -13,7 +13,7 @@ from services.contracts.history.run import RoundPoint, Run, SiteAnswer
 from services.round_store.queries import page
 from services.round_store.run_tables import RoundRow, RunRow, SiteUpdateRow
 from services.round_store.session import Repository
-from services.round_store.tables import AliasChangeRow, ModelVersionRow
+from services.round_store.version_tables import AliasChangeRow, ModelVersionRow
 
 RECENT_ROUNDS = 20
 """Rounds of a run that are looked through for a site's last answer."""

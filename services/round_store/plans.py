@@ -10,10 +10,11 @@ from services.contracts.history.plan_notices import plan_notices
 from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.plans.plan import Plan
 from services.round_store.documents import document, sentence
+from services.round_store.plan_tables import AssetTypeRow, PlanRow, PlanVersionRow
 from services.round_store.queries import insert_new, stored_row
 from services.round_store.run_tables import UNFINISHED_STATUSES, RunRow
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import AssetTypeRow, ModelVersionRow, PlanRow, PlanVersionRow
+from services.round_store.version_tables import ModelVersionRow
 
 
 class PlanRepository(Repository):

@@ -12,7 +12,7 @@ from services.round_store.operation_tables import EventRow
 from services.round_store.queries import rows_touched
 from services.round_store.run_tables import UNFINISHED_STATUSES, EvidenceRow, RoundRow, RunRow, SiteUpdateRow
 from services.round_store.session import Repository
-from services.round_store.tables import AliasChangeRow, ModelVersionRow
+from services.round_store.version_tables import AliasChangeRow, ModelVersionRow
 
 
 class Forgettable(Contract):

@@ -5,15 +5,18 @@ It is an intent: whoever goes on with the run registers this version, and asks n
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.versions.draft import VersionDraft
-from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import pack_arrays, unpack
 from services.round_store.run_states import DamagedStateError
 from services.round_store.run_tables import RunDraftRow
+
+if TYPE_CHECKING:
+    from services.contracts.versions.draft import VersionDraft
 
 
 def insert_draft(session: Session, run_id: str, draft: VersionDraft) -> None:
@@ -25,6 +28,9 @@ def insert_draft(session: Session, run_id: str, draft: VersionDraft) -> None:
 
 def read_draft(session: Session, run_id: str) -> VersionDraft | None:
     """The draft, None where there is none; :class:`DamagedStateError` where it is not what was committed."""
+    from services.contracts.versions.draft import VersionDraft  # most who look at runs ask for no draft
+    from services.contracts.versions.model_version import ModelVersion
+
     row = session.get(RunDraftRow, run_id)
     if row is None:
         return None

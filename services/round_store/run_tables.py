@@ -1,6 +1,5 @@
 """The tables of runs: their state, rounds, exchanges and evidence; no column holds data of a plant."""
 
-from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from services.round_store.columns import Base
+from services.round_store.columns import Base, unique_where
 
 UNFINISHED_STATUSES = ("pending", "running")
 _UNFINISHED = text("status IN ('pending', 'running')")
@@ -23,7 +22,7 @@ class RunRow(Base):
 
     __tablename__ = "runs"
     __table_args__ = (
-        Index("uq_runs_plan_name", "plan_name", unique=True, sqlite_where=_UNFINISHED, postgresql_where=_UNFINISHED),
+        unique_where(_UNFINISHED, "uq_runs_plan_name", "plan_name"),
         Index(None, "plan_name", "created_at"),
         Index(None, "created_at"),
     )

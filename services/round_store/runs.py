@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
@@ -14,7 +14,6 @@ from services.contracts.errors import ConflictError, InvalidInputError, NotFound
 from services.contracts.history.events import EventKind
 from services.contracts.history.run import Leaving, Run, RunStart, RunStatus, SiteAnswer, SiteTermsRecord
 from services.contracts.plans.plan import TUNE_ONLY, Plan
-from services.contracts.versions.draft import VersionDraft
 from services.round_store import rounds, run_drafts, run_states
 from services.round_store.documents import document, sentence
 from services.round_store.events import note, note_answers, note_drift
@@ -25,6 +24,9 @@ from services.round_store.run_rounds import RoundRepository
 from services.round_store.run_rows import FINAL, OVERTAKEN, run_row
 from services.round_store.run_tables import UNFINISHED_STATUSES, RunRow
 from services.round_store.session import utc_now
+
+if TYPE_CHECKING:
+    from services.contracts.versions.draft import VersionDraft
 
 _TRAINS = RunRow.plan["overrides"][TUNE_ONLY].as_boolean().is_not(True)
 """Not of the runs that tune alone."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Engine, inspect, text, update
 
 from services.contracts.errors import UnavailableError
+from services.round_store.audit_tables import AuditHeadRow
 from services.round_store.failures import UPGRADE_COMMAND, describe, explained
-from services.round_store.tables import AuditHeadRow
 
 SCHEMA_REVISION = "0015"
 """The revision of the migrations that the tables of this version stand at."""

@@ -7,9 +7,9 @@ from datetime import timedelta
 from sqlalchemy import delete, or_, select, update
 
 from services.contracts.access.identity import ApiToken, ConsoleSession
+from services.round_store.access_tables import ApiTokenRow, ConsoleSessionRow
 from services.round_store.queries import insert_new, rows_touched
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import ApiTokenRow, ConsoleSessionRow
 
 
 class SessionRepository(Repository):

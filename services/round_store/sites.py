@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
 from services.contracts.history.events import EventKind
-from services.contracts.history.records import Site, SiteStatus
+from services.contracts.history.site import Site, SiteStatus
 from services.contracts.wire.roll import CONNECTED_SECONDS
 from services.round_store.documents import sentence
 from services.round_store.events import note
 from services.round_store.queries import insert_new, narrowed, rows_touched, stored_row
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import SiteRow
+from services.round_store.site_tables import SiteRow
 
 
 class SiteRepository(Repository):

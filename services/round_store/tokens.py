@@ -8,9 +8,9 @@ from sqlalchemy import or_, select, update
 
 from services.contracts.access.identity import ApiToken, StoredToken
 from services.contracts.errors import ConflictError
+from services.round_store.access_tables import ApiTokenRow
 from services.round_store.queries import insert_new, rows_touched, stored_row
 from services.round_store.session import Repository, utc_now
-from services.round_store.tables import ApiTokenRow
 
 TOUCH_SECONDS = 60.0
 """How often at most the last use of a token is written."""

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.process.command_line import print_json, print_line, tell
+from services.process.command_line import print_json, print_line, standard_input, tell
+from services.process.terminal import shaded
 from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
 
 
@@ -45,7 +46,7 @@ def enrol(chosen: argparse.Namespace) -> int:
     from services.site_agent.setup.enrol import enrol
     from services.site_agent.setup.site_setup import SiteSetup
 
-    code = sys.stdin.readline() if chosen.code == "-" else chosen.code
+    code = standard_input().readline() if chosen.code == "-" else chosen.code
     site_id = read_code(code).site_id
     folder = chosen.dir or Path(site_id)
     setup = SiteSetup(
@@ -126,7 +127,7 @@ def health(chosen: argparse.Namespace) -> int:
         print_json({"connected": False, "seconds_since_connected": None, "reason": str(error)})
         return 1
     told = told_by(settings)
-    lines = [f"connected {since:.0f} s ago", *([told] if told else [])]
+    lines = [f"{shaded('connected', 'good')} {since:.0f} s ago", *([told] if told else [])]
     tell(chosen, {"connected": True, "seconds_since_connected": since, "told": told}, *lines)
     return 0
 
@@ -216,7 +217,7 @@ def ledger_verify(chosen: argparse.Namespace) -> int:
     entries = verify(_ledger_path(chosen))
     span = f", from {entries[0]['time']} to {entries[-1]['time']}" if entries else ""
     size = sum(entry["bytes"] for entry in entries)
-    told = f"sound: {len(entries)} entries, {size} bytes left{span}"
+    told = f"{shaded('sound', 'good')}: {len(entries)} entries, {size} bytes left{span}"
     tell(chosen, {"sound": True, "entries": len(entries), "bytes": size}, told)
     return 0
 
@@ -231,6 +232,7 @@ def ledger_show(chosen: argparse.Namespace) -> int:
             print(json.dumps(entry))
             continue
         what = " ".join(str(entry[key]) for key in ("message", "kind", "code") if key in entry)
+        what = shaded(what, "warn" if "code" in entry else None)  # the plant refused
         where = f" run {entry['run'][:8]} round {entry['round']}" if "run" in entry else ""
         shapes = " ".join(f"{name}{tuple(shape)}" for name, shape in entry["shapes"].items())
         line = f"{entry['sequence']:>6} {entry['time'][:19]}Z {what}{where}: {entry['bytes']} bytes {shapes}".rstrip()

@@ -13,7 +13,7 @@ import pytest
 
 from flows import roll_call
 from flows.roll_call import SEVERAL, RollCall
-from services.contracts.history.records import Site
+from services.contracts.history.site import Site
 from services.contracts.wire.messages import Hello
 from services.site_agent.connection.link import PlantLink
 from tests.waiting import PATIENCE

@@ -73,7 +73,7 @@ MISTAKES = tuple(Mistake(*each) for each in (
     ("a run's draft is not committed", f"{STORE}.runs", "RunRepository.keep_draft", "if known is None:", "if False:"),
     ("a clock that is put back keeps a dead process's lease", f"{STORE}.run_leases", "_end_of_leases",
      "timedelta(seconds=2 * seconds)", "timedelta(days=3650)"),
-    ("a key that was changed holds for ever", "services.contracts.history.records", "Site.keys_at",
+    ("a key that was changed holds for ever", "services.contracts.history.site", "Site.keys_at",
      "now >= self.former_key_until", "False"),
     ("a cut of an earlier run is kept of a plant whose rows changed", f"{COORDINATOR}.run_state.warm_start",
      "_said_the_same", "digests.get(site) == then.get(site)", "bool(then.get(site))"),

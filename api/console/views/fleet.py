@@ -12,8 +12,9 @@ from api.backend.wiring import Backend
 from api.console.views.names import FLEET, Names
 from services.contracts.errors import BallastError
 from services.contracts.history.events import DRIFTED
-from services.contracts.history.records import AliasChange, PlanRecord, Site, VersionRecord
+from services.contracts.history.records import AliasChange, PlanRecord, VersionRecord
 from services.contracts.history.run import Run
+from services.contracts.history.site import Site
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import SiteScore
 from services.registry.labels import CHAMPION

@@ -13,8 +13,9 @@ from api.backend.wiring import Backend
 from api.plans.checks import check_plan
 from api.plans.cron import next_times
 from services.contracts.errors import BallastError, InvalidInputError
-from services.contracts.history.records import PlanRecord, Site
+from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
+from services.contracts.history.site import Site
 from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_changes import Change, plan_changes
 from services.contracts.reading import explain

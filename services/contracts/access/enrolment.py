@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from services.contracts.access.identity import Sha256, TokenId
+from services.contracts.access.identity import TokenId
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
@@ -80,41 +78,6 @@ class EnrolmentPackage(Contract):
     servers: tuple[str, ...] = Field(min_length=1)
     authority: str | None = None
     oem_key: str | None = None
-
-
-CodeState = Literal["open", "used", "revoked", "expired"]
-"""What became of a code; an open one may still be used."""
-
-
-class EnrolmentRecord(Contract):
-    """A code as it may be shown: everything but its secret. ``used_key``: the key that was enrolled with it."""
-
-    code_id: TokenId
-    site_id: Slug
-    asset_type: Slug
-    description: str = ""
-    replaces_key: bool = False
-    created_by: str
-    created_at: AwareDatetime
-    expires_at: AwareDatetime
-    used_at: AwareDatetime | None = None
-    used_key: str | None = None
-    revoked_at: AwareDatetime | None = None
-
-    def state_at(self, now: datetime) -> CodeState:
-        """What became of the code by ``now``."""
-        if self.used_at is not None:
-            return "used"
-        if self.revoked_at is not None:
-            return "revoked"
-        return "expired" if now >= self.expires_at else "open"
-
-
-class StoredCode(Contract):
-    """A code as it is stored: with the SHA-256 of its secret, never the secret."""
-
-    record: EnrolmentRecord
-    secret_sha256: Sha256
 
 
 def proof(code_id: str, site_id: str, public_key: str) -> bytes:

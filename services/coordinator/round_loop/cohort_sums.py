@@ -40,6 +40,7 @@ from services.contracts.wire.messages import Kind
 from services.coordinator.asking.openings import SummedWords, SumRecords, sum_question, unbound
 from services.coordinator.asking.poll import Poll, Question, poll
 from services.coordinator.asking.ports import SiteTransport
+from services.coordinator.round_loop.keys_in_use import KeysInUse
 from services.coordinator.round_loop.sum_accounts import SumAccounts
 from services.masking.keys import check_mask_key
 from services.masking.unmasking import UnfitSharesError, deliveries, unmask_request, unmasked_sum, unopened
@@ -94,6 +95,7 @@ class CohortSums:
         """
         self._noise, self._live = noise, live
         self._cohorts, self._keys, self._shares = cohorts, dict(keys), dict(shares)
+        self._in_use = KeysInUse(keys)
         self._transport, self._deadline, self._threshold = transport, deadline_seconds, threshold
         self._auditor, self._every_round = auditor, audit_every_round
         self.records = SumRecords()
@@ -173,9 +175,9 @@ class CohortSums:
         self._agreed.clear()
 
     async def _agree(self, question: Question, due: Sequence[str]) -> None:
-        wanted = {name: self._wanted(question.run_id, name) for name in due}
-        asked = {site: cohort for cohort in wanted.values() for site in cohort.members}
-        said = await self._ask(question, asked, "agree")
+        wanted, said = await self._ask_to_agree(question, due)
+        if self._in_use.turn(said.answers):
+            wanted, said = await self._ask_to_agree(question, due)
         keys: dict[str, dict[str, MaskKey]] = {}
         for name, cohort in wanted.items():
             keys[name] = {}
@@ -197,11 +199,17 @@ class CohortSums:
                 self._agreed[name] = _Agreed(wanted[name], enough[name])
                 self._prepared(name, question.round, _parts(said, enough[name], Preparation))
 
+    async def _ask_to_agree(self, question: Question, due: Sequence[str]) -> tuple[dict[str, MaskingCohort], Poll]:
+        """Cohorts as they are asked to agree on keys, and what their plants say."""
+        wanted = {name: self._wanted(question.run_id, name) for name in due}
+        asked = {site: cohort for cohort in wanted.values() for site in cohort.members}
+        return wanted, await self._ask(question, asked, "agree")
+
     def _wanted(self, run_id: str, name: str) -> MaskingCohort:
         members = self._cohorts[name]
         threshold = threshold_of(len(members), self._threshold)
         return MaskingCohort(
-            run_id=run_id, name=name, keys={site: self._keys[site] for site in members}, threshold=threshold,
+            run_id=run_id, name=name, keys=self._in_use.of(members), threshold=threshold,
             shares={site: self._shares[site] for site in members}, agreement=secrets.randbelow(2**53),
             auditor=self._auditor, audit_every_round=self._every_round, noise=self._noise.get(name),
         )

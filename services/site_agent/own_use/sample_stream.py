@@ -6,7 +6,6 @@ the others go on. The last line says that the stream is whole.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 from services.contracts.errors import InvalidInputError
 from services.contracts.versions.model_version import ModelVersion
+from services.process.command_line import standard_input
 from services.site_agent.own_use.local_predictor import answers, check_coverage
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.json_line import LONGEST_LINE, scaled_line
@@ -32,7 +32,7 @@ def is_stream(path: Path, asked: bool) -> bool:
 def opened_lines(path: Path) -> Iterator[Iterator[bytes]]:
     """Lines of a file, or of the standard input for ``-``; ``InvalidInputError`` where it cannot be opened."""
     if path == STANDARD_INPUT:
-        yield _lines(sys.stdin.buffer)
+        yield _lines(standard_input().buffer)
         return
     try:
         file = path.open("rb")

@@ -117,7 +117,9 @@ def test_a_plan_is_created_triggered_and_its_run_cancelled(
     assert run_id in shell.good("run", "list", "--status", "pending")
     assert shell.read("run", "list", "--plan", "nobody") == []
     assert shell.read("run", "rounds", run_id) == []
-    shell.good("run", "cancel", run_id)
+    code, said, aside = shell.run("run", "cancel", run_id)
+    assert (code, said) == (0, f"run {run_id} will stop\n")
+    assert f"run {run_id} is not ended yet: no flows process runs on" in aside
     assert shell.read("run", "show", run_id)["cancel_requested"] is True
     assert "cancel_requested  yes" in shell.good("run", "show", run_id)
     assert [action for action, _, _ in actions(behind)] == [

@@ -50,6 +50,24 @@ def test_commands_on_the_store_import_little(modules: str, heavy: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(("words", "heavy"), [
+    ("site list", "numpy models services.contracts.plans.plan services.bus nkeys"),
+    ("site list", "services.round_store.run_tables services.round_store.plan_tables services.round_store.runs"),
+    ("plan list", "services.contracts.versions.model_version services.bus sqlalchemy.dialects.postgresql"),
+    ("run list", "services.contracts.versions.model_version services.bus sqlalchemy.dialects.postgresql"),
+])
+def test_a_list_imports_what_it_shows(words: str, heavy: str, tmp_path: Path) -> None:
+    """What half of a short call went for: every repository, every table, the other server's dialect, NumPy."""
+    asked = [*words.split(), "--home", str(tmp_path)]
+    assert main(["migrate", "--home", str(tmp_path)]) == 0
+    program = (
+        f"import sys\nfrom api.cli.main import main\nassert main({asked!r}) == 0\n"
+        f"sys.exit(', '.join(set({heavy.split()!r}) & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_program_collects_no_garbage_while_it_imports_and_does_from_then_on(tmp_path: Path) -> None:
     """Called from another program it leaves the collector as it is."""
     program = (

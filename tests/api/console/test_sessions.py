@@ -14,7 +14,7 @@ from services.contracts.access.identity import Role
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import Identity
 from services.identity.tokens import issue
-from services.round_store.tables import ConsoleSessionRow
+from services.round_store.access_tables import ConsoleSessionRow
 from tests.api.console.conftest import text_of
 from tests.api.console.test_roles import CHANGING, address
 from tests.oracles.store_walk import all_columns
@@ -80,7 +80,10 @@ def aged(world: Any, **columns: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", [{"expires_at": timedelta(seconds=-1)}, {"last_used_at": -IDLE - timedelta(seconds=1)}], ids=str
+    "columns", [
+        {"expires_at": timedelta(seconds=-1)}, {"last_used_at": -IDLE - timedelta(seconds=1)},
+        {"last_used_at": timedelta(days=1), "expires_at": timedelta(days=1) + LIFETIME},  # the clock was put back
+    ], ids=str
 )
 def test_a_session_ends_by_the_clock(world: Any, signed_in: Callable[..., Any], columns: dict[str, timedelta]) -> None:
     person = signed_in(world)

@@ -22,7 +22,7 @@ from api.web.sessions import COOKIE, Sessions
 from services.contracts.access.identity import Role
 from services.contracts.history.run import SiteTermsRecord
 from services.round_store.operation_tables import EventRow
-from services.round_store.tables import SiteRow
+from services.round_store.site_tables import SiteRow
 from tests import versions
 from tests.api.conftest import SITES, a_plan
 from tests.waiting import PATIENCE

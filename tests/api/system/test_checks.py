@@ -10,8 +10,8 @@ import pytest
 
 from api.system import checks, facts
 from services.contracts.history.events import Webhook
-from services.contracts.history.records import Site
 from services.contracts.history.run import Run
+from services.contracts.history.site import Site
 from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
 

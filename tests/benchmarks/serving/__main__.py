@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import platform
+import signal
 import statistics
 import sys
 import tempfile
@@ -111,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows as JSON")
     parser.add_argument("--seconds", type=above_nothing, default=2.0, help="of each turn (default: 2)")
     chosen = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with us
     with tempfile.TemporaryDirectory() as scratch:
         rows = measure(Path(scratch), chosen.seconds)
     packages = " ".join(f"{name} {version(name)}" for name in ("uvicorn", "httptools", "fastapi", "mlflow", "numpy"))

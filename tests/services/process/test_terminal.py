@@ -10,11 +10,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from services.contracts.plans.plan import Plan
+from services.contracts.wire.codec import encode
+from services.contracts.wire.messages import SiteRefusal, SiteUpdate
 from services.process.terminal import mood_of
 from services.round_store.store import RoundStore
+from services.site_agent.outgoing.ledger import Ledger
 
 COLOUR = re.compile(r"\x1b\[\d+m")
 
@@ -32,11 +36,16 @@ def home(tmp_path: Path, new_sqlite: Callable[[], str]) -> Path:
 
 
 def shown(home: Path, *command: str, **environment: str) -> str:
-    """What a command shows at a terminal."""
+    """What a command of ``ballast`` shows at a terminal."""
+    return at_terminal("api.cli.main", *command, "--home", str(home), **environment)
+
+
+def at_terminal(module: str, *command: str, **environment: str) -> str:
+    """What a program shows at a terminal."""
     ours, theirs = pty.openpty()
     known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "api.cli.main", *command, "--home", str(home)],
+        [sys.executable, "-m", module, *command],
         stdout=theirs, stderr=subprocess.STDOUT, env={**known, "TERM": "xterm", **environment},
     )
     os.close(theirs)
@@ -71,6 +80,26 @@ def test_a_program_that_reads_gets_none(home: Path) -> None:
 def test_the_doctors_findings_have_theirs(home: Path) -> None:
     said = shown(home, "doctor")
     assert "\x1b[32mok  \x1b[0m  store" in said and "\x1b[33mWARN\x1b[0m  backup" in said, said
+
+
+def test_a_plants_commands_have_theirs(tmp_path: Path) -> None:
+    said = {"kind": "round", "site_id": "s", "run_id": "b" * 32, "round": 1, "task_sha256": "0" * 64}
+    refusal = SiteRefusal(**said, code="no_data", reason="of the test")
+    update = SiteUpdate(**said, arrays={"value": np.zeros(1)})
+    path = tmp_path / "ledger.jsonl"
+    with Ledger(path) as ledger:
+        ledger.append(update, encode(update))
+        ledger.append(refusal, encode(refusal))
+    coloured = at_terminal("services.site_agent", "ledger", "show", str(path))
+    answered, refused = coloured.splitlines()
+    assert "\x1b[33m" in refused and not COLOUR.search(answered)
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert at_terminal("services.site_agent", "ledger", "show", str(path), **plain) == COLOUR.sub("", coloured)
+    sound = at_terminal("services.site_agent", "ledger", "verify", str(path))
+    assert sound.startswith("\x1b[32msound\x1b[0m: 2 entries")
+    command = [sys.executable, "-m", "services.site_agent", "ledger", "verify", str(path)]
+    read = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "TERM": "xterm"})
+    assert read.stdout.startswith("sound: 2 entries"), "a program that reads gets none"
 
 
 @pytest.mark.parametrize(("state", "mood"), [

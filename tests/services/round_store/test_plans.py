@@ -8,8 +8,8 @@ from services.contracts.errors import ConflictError, InvalidInputError, NotFound
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
 from services.round_store.documents import document
+from services.round_store.plan_tables import PlanRow
 from services.round_store.store import RoundStore
-from services.round_store.tables import PlanRow
 
 
 def test_a_plan_is_created_once_and_paused(store: RoundStore, plan: Plan, asset_type: AssetType) -> None:

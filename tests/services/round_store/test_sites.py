@@ -9,8 +9,8 @@ from sqlalchemy import case, update
 
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.wire.roll import CONNECTED_SECONDS
+from services.round_store.site_tables import SiteRow
 from services.round_store.store import RoundStore
-from services.round_store.tables import SiteRow
 
 
 def test_a_site_lives_from_enrolment_to_removal(store: RoundStore) -> None:

@@ -9,8 +9,8 @@ from sqlalchemy import update
 
 from services.contracts.access.identity import ApiToken, Role, StoredToken
 from services.contracts.errors import ConflictError, NotFoundError
+from services.round_store.access_tables import ApiTokenRow
 from services.round_store.store import RoundStore
-from services.round_store.tables import ApiTokenRow
 
 
 def make(token_id: str, name: str, *, days_ago: int = 0) -> StoredToken:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from services.contracts.history.records import Site
+from services.contracts.history.site import Site
 from services.contracts.keys.signing import new_seed_file, public_key, signer, verify
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
