@@ -21,10 +21,10 @@ from migrations.run import downgrade, head, upgrade
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
 from services.contracts.plans.plan import Plan
 from services.round_store.failures import kind_of
+from services.round_store.plan_tables import AssetTypeRow
 from services.round_store.schema import SCHEMA_REVISION
 from services.round_store.session import make_engine, utc_now
 from services.round_store.store import RoundStore
-from services.round_store.tables import AssetTypeRow
 from tests.oracles.store_walk import Cell, all_columns
 from tests.waiting import PATIENCE
 
