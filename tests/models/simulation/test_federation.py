@@ -78,6 +78,23 @@ def test_a_training_that_goes_on_keeps_the_units_that_its_cuts_are_in() -> None:
     assert found.certificate.lower <= fresh.certificate.upper and fresh.certificate.lower <= found.certificate.upper
 
 
+def test_cuts_of_a_federation_with_far_larger_features_count_on_where_that_site_has_left() -> None:
+    random = np.random.default_rng(0)
+
+    def site(scale: float) -> SiteProblem:
+        features = scale * random.normal(size=(30, 3))
+        labels = np.where(features[:, 0] + 0.3 * scale * random.normal(size=30) > 0, 1.0, -1.0)
+        return SiteProblem(features, labels, RobustSpec(radius=0.05, label_flip_cost=1.0))
+
+    sites = {"a": site(1.0), "b": site(1.0), "c": site(50.0)}
+    ended = train(sites, method="level-bundle", gap=1e-4).end
+    left = {name: sites[name] for name in "ab"}
+    fresh = train(left, method="level-bundle", gap=1e-6)
+    found = train(left, method="level-bundle", gap=1e-6, after=ended, unchanged={"a", "b"})
+    assert found.n_rounds < fresh.n_rounds  # in other units the cuts would be refuted, and gathered anew
+    assert found.certificate.lower <= fresh.certificate.upper and fresh.certificate.lower <= found.certificate.upper
+
+
 def test_a_run_that_was_not_finished_says_so() -> None:
     assert train(_sites(), gap=1e-9, max_rounds=2).status is Status.ROUND_LIMIT
 
