@@ -24,6 +24,7 @@ from sqlalchemy import MetaData
 
 from api.app import create_app
 from api.backend.actor import Actor
+from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import Backend, open_backend
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
@@ -250,6 +251,7 @@ def shared_world(
 ) -> Iterator[World]:
     """One application for all tests that change nothing."""
     with open_world(tmp_path_factory.mktemp("home"), new_sqlite(), mlflow_settings) as opened:
+        begin_with_keys(opened.settings)  # as a process of its own does: the first use of a key enters it in the store
         yield opened
 
 
@@ -260,6 +262,7 @@ def lasting_world(
     """One application on each server for all tests of what is refused: they show that it changes nothing."""
     new: Callable[[], str] = request.getfixturevalue(f"new_{request.param}")
     with open_world(tmp_path_factory.mktemp("home"), new(), mlflow_settings) as opened:
+        begin_with_keys(opened.settings)
         yield opened
 
 

@@ -110,9 +110,10 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
 
 
 def test_a_run_of_wafl_goes_on_and_is_evaluated_where_a_plant_tells_no_more_vectors(
-    works: Any, monkeypatch: pytest.MonkeyPatch
+    unasked_works: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The method has no second answer: a plant that isolates no row refuses some, and after a few of them all."""
+    works = unasked_works
     monkeypatch.setattr(exposure_gate, "ISOLATING", 1)
     door = works.doors["plant-1"]
     monkeypatch.setattr(door._gate, "_policy", door._policy.model_copy(update={"exposure_limit": 0.0}))
