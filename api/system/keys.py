@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +46,7 @@ def keys(settings: Settings) -> Iterator[Finding]:
     for name, meaning in MEANINGS.items():
         path = settings.home / name
         if path.exists():
-            yield _checked(name, lambda path=path: read_key(path), f"{FROM_BACKUP}; {meaning}")  # type: ignore[misc]
+            yield _checked(name, partial(read_key, path), f"{FROM_BACKUP}; {meaning}")
 
 
 def lost_keys(backend: Backend, *, known_to: int, webhooks: int) -> Iterator[Finding]:

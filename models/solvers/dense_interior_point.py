@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dpotrs
 from models.basics import FloatArray
 from models.solvers.cone_program import BACK_OFF, MAX_STEPS, SURFACE, ConeProgram, Progress
 from models.solvers.newton_factor import ridge_of, triangle
-from models.solvers.second_order_cone import Cones, determinant, jordan_product, lowest_change
+from models.solvers.second_order_cone import Cones, depth, determinant, jordan_product, lowest_change
 from models.solvers.solution import Solution
 
 
@@ -144,14 +144,13 @@ class _Cone:
     ) -> bool:
         """Scaling of slack and dual; the scaled ``point``, ``residual`` and rows (m, n). False: no longer known."""
         s, z = slack[self._part], dual[self._part]
-        head, tall = float(s[0]), float(z[0])
-        if min(1.0 - math.sqrt(s[1:].dot(s[1:])) / head, 1.0 - math.sqrt(z[1:].dot(z[1:])) / tall) <= SURFACE:
+        if min(depth(s), depth(z)) <= SURFACE:
             return False
         of_slack, of_dual = math.sqrt(determinant(s)), math.sqrt(determinant(z))
         # At least 1 inside the cone; rounding at its boundary must not say otherwise.
         length = math.sqrt(2.0 * (1.0 + max(float(s.dot(z)) / (of_slack * of_dual), 1.0)))
         back = z / (of_dual * length) - s / (of_slack * length)
-        back[0] += 2.0 * head / (of_slack * length) + 1.0
+        back[0] += 2.0 * float(s[0]) / (of_slack * length) + 1.0
         back /= math.sqrt(2.0 * float(back[0]))
         self._back, self._size, self._determinant = back, math.sqrt(of_slack / of_dual), of_slack * of_dual
         part, inverse = self._part, 1.0 / self._size

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,11 +155,14 @@ def test_what_is_promoted_at_one_is_served_by_the_other(pair: Any) -> None:
         answer = pair.ask(at, VIEWER, "POST", "/v1/models/twice/diagnose", {"samples": [sample]})
         return str(answer.json().get("model_version", answer.status_code))
 
+    def serves(at: int, number: str) -> bool:
+        return served(at) == number
+
     for number in ("1", "2"):
         answer = pair.ask(0, OPERATOR, "POST", "/v1/admin/models/twice/promote", {"version": number, "reason": "tried"})
         assert answer.status_code == 200, answer.text
         for at in (0, 1):
-            wait_until(lambda at=at, number=number: served(at) == number, f"version {number} at {at}")  # type: ignore[misc]
+            wait_until(partial(serves, at, number), f"version {number} at {at}")
 
 
 def test_a_code_of_one_enrols_at_the_other_once(pair: Any, tmp_path: Path) -> None:

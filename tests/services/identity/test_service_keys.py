@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,13 +27,6 @@ from services.round_store.store import RoundStore
 from tests.oracles.store_walk import all_columns
 
 KEY = bytes(range(32))
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[RoundStore]:
-    opened = RoundStore.open(database_url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

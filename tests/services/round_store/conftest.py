@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,14 +12,6 @@ from services.contracts.history.run import RoundRecord, Run, SiteAnswer, SiteTer
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[RoundStore]:
-    """Store on a fresh database."""
-    opened = RoundStore.open(database_url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

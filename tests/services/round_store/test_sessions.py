@@ -1,20 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-
-import pytest
 
 from services.contracts.access.identity import Role
 from services.identity.tokens import issue
 from services.round_store.store import RoundStore
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[RoundStore]:
-    opened = RoundStore.open(database_url)
-    yield opened
-    opened.close()
 
 
 def test_a_session_has_its_token_until_it_ends(store: RoundStore) -> None:
