@@ -12,7 +12,7 @@ from api.console.charts import Line, line_chart
 from api.console.forms import Fields, Posted, reason_of
 from api.console.rendering import HEADERS, page
 from api.console.views import diagnose as diagnosing
-from api.console.views.learnt import rows_of, sensor_charts
+from api.console.views.learnt import sensor_charts
 from api.console.views.links import pages_of
 from api.console.views.models import fairness, version_page
 from api.models import service, unlearning
@@ -50,12 +50,10 @@ def one_version_page(
 ) -> HTMLResponse:
     """Show what a version proves, what it scores, and which versions came before it."""
     found = version_page(backend, name, version, real=caller.sees_site_names)
-    parts = found.parts
     oldest_first = [each for each in reversed(found.versions) if each.version.isdecimal()]
     return page(
         request, "model.html", found=found, shown=found.versions[:SHOWN_VERSIONS], trend=_trend(oldest_first),
-        pages=pages_of(backend.settings), curves=sensor_charts(parts),
-        tuning=rows_of(parts["tuning"]) if parts.get("tuning") else [],
+        pages=pages_of(backend.settings), curves=sensor_charts(found.parts),
     )
 
 

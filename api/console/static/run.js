@@ -20,6 +20,18 @@
     return [{ ...line, label: "round", incrs: whole }, { ...line, size: 64 }];
   }
 
+  // Powers of ten alone, eight at most: by itself the drawing rounds .001 and all below it to 0.
+  function decades(color) {
+    const between = (chart, axis, low, high) => {
+      const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+      const apart = Math.max(1, Math.ceil((last - first + 1) / 8));
+      return Array.from({ length: Math.floor((last - first) / apart) + 1 }, (_, at) => 10 ** (last - at * apart)).reverse();
+    };
+    const named = (chart, powers) => powers.map((power) => `1e${Math.round(Math.log10(power))}`);
+    const [across, up] = axes(color);
+    return [across, { ...up, splits: between, values: named, filter: (chart, powers) => powers }];
+  }
+
   function draw() {
     for (const chart of charts) chart.destroy();
     const color = style();
@@ -36,7 +48,7 @@
         { label: "upper bound", stroke: color("--series-a"), width: 2 },
         { label: "lower bound", stroke: color("--series-b"), width: 2, dash: [7, 4] },
       ] }, [data.round, data.upper, data.lower], bounds),
-      new uPlot({ ...size(gap), ...followed, scales: { x, y: { distr: 3 } }, axes: axes(color), series: [
+      new uPlot({ ...size(gap), ...followed, scales: { x, y: { distr: 3 } }, axes: decades(color), series: [
         { label: "round" },
         { label: "proven gap", stroke: color("--series-a"), width: 2 },
         { label: "wanted", stroke: color("--series-c"), width: 2, dash: [2, 4] },

@@ -51,18 +51,3 @@ def _ends(lines: Sequence[Line]) -> tuple[float, float]:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def rows_of(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Fields of nested JSON as rows of a table, by their paths; lists of plain values stay whole."""
-    if isinstance(value, Mapping):
-        return [row for key, item in value.items() for row in rows_of(item, f"{name}.{key}" if name else str(key))]
-    if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        return [row for at, item in enumerate(value, start=1) for row in rows_of(item, f"{name} {at}")]
-    if isinstance(value, list):
-        return [(name, ", ".join(map(_shown, value)))]
-    return [(name, _shown(value))]
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)

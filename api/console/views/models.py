@@ -8,6 +8,7 @@ from typing import Any
 
 from api.backend.wiring import Backend
 from api.console.views.names import Names
+from api.console.views.tuning import TuningPart, tuning_part
 from api.console.views.words import certificate_words
 from api.models.queries import report
 from services.contracts.documents import to_plain
@@ -41,6 +42,11 @@ class VersionPage:
     def is_champion(self) -> bool:
         """Whether it is what diagnoses are made with."""
         return self.model.champion == self.version.version
+
+    @property
+    def tuning(self) -> TuningPart | None:
+        """How the version's terms were chosen; None: they are as the plan says."""
+        return tuning_part(self.version.tuning, self.version.spec.loss.name)
 
     @property
     def undiagnosed(self) -> tuple[str, ...]:

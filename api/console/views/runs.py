@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from api.backend.wiring import Backend
 from api.console.views.names import Names
+from api.console.views.tuning import TuningPart, tuning_part
 from services.contracts.history.run import RoundPoint, Run
 from services.contracts.plans.plan_changes import Change, plan_changes
-from services.reporting import tuning_section
 from services.round_store.overview import Missed, SiteTotals
 
 SHOWN_ROUNDS = 60
@@ -36,17 +34,9 @@ class RunPage:
         return self.run.status in ("pending", "running")
 
     @property
-    def tuning(self) -> dict[str, Any] | None:
-        """What the page shows of how the run's terms were chosen, as the version's report has it; None: as written."""
-        curve = self.run.plan.tuned
-        if curve is None:
-            return None
-        return {
-            "title": tuning_section.TITLE, "head": tuning_section.HEAD,
-            "caption": tuning_section.caption(self.run.plan.spec.loss.name),
-            "account": tuning_section.tuning_account(curve), "rows": tuning_section.tuning_rows(curve),
-            "chart": Markup(tuning_section.tuning_chart(curve)),  # the words in it are escaped there
-        }
+    def tuning(self) -> TuningPart | None:
+        """How the run's terms were chosen; None: they are as written."""
+        return tuning_part(self.run.plan.tuned, self.run.plan.spec.loss.name)
 
     @property
     def weights(self) -> dict[str, float]:

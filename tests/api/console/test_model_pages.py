@@ -15,7 +15,8 @@ from services.contracts.plans.gates import Gates
 from services.contracts.versions.report import GateResult
 from services.contracts.versions.version_facts import PlantFreshness
 from services.plant_simulator.assets import builtin_asset_type
-from tests.api.conftest import SITES, a_version, register
+from services.reporting.tuning_section import tuning_chart
+from tests.api.conftest import SITES, a_curve, a_version, register
 
 VERSION = "/console/models/pumps/versions/1"
 
@@ -54,6 +55,21 @@ def test_a_version_whose_gate_does_not_hold_is_promoted_only_in_full_knowledge(
     assert models.champion_of(world.backend, "pipes") is None
     assert person.post(f"{here}/promote", reason="please", ignore_gates="yes").status_code == 303
     assert models.champion_of(world.backend, "pipes") == number
+
+
+def test_how_a_versions_terms_were_chosen_is_drawn_as_on_its_runs_page(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    tuned = a_version("tuned", "c" * 32).model_copy(update={"tuning": a_curve()})
+    number = register(world.backend.registry, tuned)
+    page = signed_in(world, Role.VIEWER).get(f"/console/models/tuned/versions/{number}")
+    assert page.text.count(tuning_chart(a_curve())) == 1 and tuning_chart(a_curve()).count("<circle") == 2
+    said = reading(page)
+    assert "best of 2 with 0.9; rule best, 3 folds. It cost 15 rounds" in said
+    assert "x3, 1, spline 6 0.9 not known 3 not known chosen" in said and "fingerprint" not in said
+    as_written = register(world.backend.registry, a_version("untuned", "d" * 32))
+    text = reading(signed_in(world, Role.VIEWER).get(f"/console/models/untuned/versions/{as_written}"))
+    assert "How the terms were chosen" not in text and "What is proven" in text
 
 
 def test_every_gate_and_a_gap_that_says_little_have_words_of_their_own() -> None:
