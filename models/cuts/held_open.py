@@ -3,6 +3,7 @@ r"""Which site keeps the bounds apart: by how much its own cuts lie below its ow
 A cut that a site answers at a point is as high as its risk there, so a site's cuts leave nothing open at a point that
 it answered, and the gap there is that of the mixture of all sites' cuts, which further rounds close. Cuts that are true
 and too low contradict nothing, and no number of rounds closes what they leave: ``q_g (risk_g(w) - max_k cut_gk(w))``.
+Where a site does so and no better point has come for :data:`MOST_ROUNDS` rounds, a run ends.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from models.problem import ServerProblem
 
 LEAST_SHARE = 0.5
 """Of the gap, for a site to be the one that keeps it open."""
+MOST_ROUNDS = 25
+"""Without a better point, each answered in full by all sites, while a site keeps the gap open: more lead nowhere.
+
+A guard that lets looser cuts out draws them anew in each round, so that a few rounds may be without luck."""
 _ROUNDING = 1e-6
 """Of a risk, and of 1: less than that sums and solvers leave, too."""
 
@@ -45,3 +50,18 @@ def held_open(heads: Sequence[Evidence], problem: ServerProblem, gap: float) -> 
         site.site_id: float(each) for site, each in zip(problem.sites, left, strict=True)
         if each > 0.0 and each >= LEAST_SHARE * gap
     }
+
+
+def stands_still(evidence: Evidence, problem: ServerProblem) -> bool:
+    """Whether a site keeps the gap open, and none of the last :data:`MOST_ROUNDS` rounds had a better point.
+
+    Only rounds count in which every site with a weight told its risk at some point: while one is away no point can be
+    found to be better, and it may come back.
+    """
+    if evidence.best < 0:
+        return False
+    known = ~np.isnan(evidence.risks[:, problem.weights > 0]).any(axis=1)
+    later = evidence.point_round > evidence.point_round[evidence.best]
+    if np.unique(evidence.point_round[known & later]).size < MOST_ROUNDS:
+        return False
+    return bool(held_open([evidence], problem, evidence.upper - evidence.lower))

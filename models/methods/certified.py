@@ -13,6 +13,7 @@ from models.basics import Arrays, FloatArray
 from models.cuts.carried_proof import CarriedProof, carried_proof
 from models.cuts.contradiction import Contradiction, find_contradiction, find_false_end, suspected
 from models.cuts.evidence import Evidence, with_answers
+from models.cuts.held_open import stands_still
 from models.methods.protocol import NO_PARAMETERS
 from models.problem import Certificate, ServerProblem, Status
 
@@ -102,9 +103,10 @@ class CertifiedServer(ABC, Generic[StateT]):
         return replace(state, evidence=state.evidence.of_sites(kept), **rows)
 
     def status(self, state: StateT, problem: ServerProblem) -> Status:
-        """Certified at the wanted gap."""
-        near = state.evidence.certificate.meets(problem.gap, problem.absolute_gap)
-        return Status.CERTIFIED if near else Status.CONTINUE
+        """Certified at the wanted gap; stalled where a site keeps it open and no better point comes."""
+        if state.evidence.certificate.meets(problem.gap, problem.absolute_gap):
+            return Status.CERTIFIED
+        return Status.STALLED if stands_still(state.evidence, problem) else Status.CONTINUE
 
     def certificate(self, state: StateT) -> Certificate:
         """Bounds after the last step."""

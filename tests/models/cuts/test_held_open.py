@@ -9,7 +9,7 @@ import pytest
 
 from models.cuts.bounds import record
 from models.cuts.evidence import Evidence
-from models.cuts.held_open import held_open, left_open
+from models.cuts.held_open import MOST_ROUNDS, held_open, left_open, stands_still
 from models.methods.answer_arrays import cut_answer
 from models.problem import ServerProblem
 from models.worst_case.risk import RiskCut
@@ -57,3 +57,40 @@ def test_who_did_not_answer_there_and_exact_cuts_keep_nothing_open() -> None:
     problem = problem_of()
     assert held_open([told(problem, {}, away=("b",))], problem, 0.0) == {}
     assert held_open([Evidence.empty(problem)], problem, 1.0) == held_open([], problem, 1.0) == {}
+
+
+def rounds_after(evidence: Evidence, problem: ServerProblem, count: int, away: tuple[str, ...] = ()) -> Evidence:
+    """``evidence`` and so many rounds more at other points, none of them better: every risk is 5, each cut says 0."""
+    worse = cut_answer(RiskCut(5.0, 0.0, np.zeros(3), 0.0))
+    for number in range(count):
+        answers = {site: worse for site in NAMES if site not in away}
+        evidence = record(evidence, problem, np.full(3, 1.0 + number), answers)
+    return evidence
+
+
+def narrowed(evidence: Evidence, gap: float) -> Evidence:
+    """``evidence`` with a lower bound so far below the upper one: what the rounds' solutions would have proven."""
+    return replace(evidence, lower=evidence.upper - gap)
+
+
+def test_a_run_stands_still_after_so_many_rounds_without_a_better_point_and_not_before() -> None:
+    problem = problem_of()
+    first = told(problem, {"b": 0.3})
+    before = narrowed(rounds_after(first, problem, MOST_ROUNDS - 1), 0.1)
+    assert before.best == 0 and held_open([before], problem, 0.1) and not stands_still(before, problem)
+    after = narrowed(rounds_after(first, problem, MOST_ROUNDS), 0.1)
+    assert stands_still(after, problem)
+    assert not stands_still(narrowed(after, 0.2), problem), "b leaves less than half of it"
+    better = record(after, problem, np.full(3, 0.5), {site: answer_of(0.9) for site in NAMES})
+    assert not stands_still(narrowed(better, 0.01), problem)
+
+
+def test_rounds_in_which_a_site_was_away_do_not_count() -> None:
+    problem = problem_of()
+    first = told(problem, {"b": 0.3})
+    without_c = rounds_after(first, problem, 2 * MOST_ROUNDS, away=("c",))
+    assert not stands_still(narrowed(without_c, 0.1), problem)
+    back = rounds_after(without_c, problem, MOST_ROUNDS - 1)
+    assert not stands_still(narrowed(back, 0.1), problem)
+    assert stands_still(narrowed(rounds_after(back, problem, 1), 0.1), problem)
+    assert not stands_still(Evidence.empty(problem), problem)
