@@ -28,7 +28,7 @@ class Status(Enum):
     SMALL_RESIDUALS = "the residuals of the method are at or below the wanted ones"
     ROUND_LIMIT = "the round limit was reached before the wanted gap"
     BUDGET_SPENT = "the noise budget is spent; the bounds are those that it reached"
-    STALLED = "no further progress is possible at working precision"
+    STALLED = "no further round brings progress"
     CRITICAL = "the convex part is solved to the wanted gap; the whole is not convex, so a better model may exist"
 
 

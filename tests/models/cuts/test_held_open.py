@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from models.cuts.bounds import record
 from models.cuts.evidence import Evidence
 from models.cuts.held_open import MOST_ROUNDS, held_open, left_open, stands_still
 from models.methods.answer_arrays import cut_answer
-from models.problem import ServerProblem
+from models.methods.catalogue import check_parameters, get_method
+from models.problem import ServerProblem, Status
 from models.worst_case.risk import RiskCut
 from tests.models.cuts.told import NAMES, answer_of, problem_of
 
@@ -94,3 +96,13 @@ def test_rounds_in_which_a_site_was_away_do_not_count() -> None:
     assert not stands_still(narrowed(back, 0.1), problem)
     assert stands_still(narrowed(rounds_after(back, problem, 1), 0.1), problem)
     assert not stands_still(Evidence.empty(problem), problem)
+
+
+@pytest.mark.parametrize("method", ["level-bundle", "cohort-bundle", "fdr-admm", "fdr-sm"])
+def test_a_run_that_stands_still_has_stalled(method: str) -> None:
+    server = get_method(method).server
+    problem = replace(problem_of(), parameters=check_parameters(get_method(method), {}))
+    begun = rounds_after(told(problem, {"b": 0.3}), problem, MOST_ROUNDS)
+    for gap, status in ((0.1, Status.STALLED), (0.2, Status.CONTINUE), (1e-4, Status.CERTIFIED)):
+        state: Any = replace(server.init(problem), evidence=narrowed(begun, gap))
+        assert server.status(state, problem) is status
