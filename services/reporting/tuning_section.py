@@ -50,10 +50,13 @@ def tuning_rows(curve: TuningCurve) -> list[list[str]]:
 
 
 def tuning_chart(curve: TuningCurve) -> str:
-    """SVG of each candidate's score with a bar of one standard error to either side; the chosen one is filled."""
+    """SVG of each candidate's score with a bar of one standard error to either side; the chosen one is filled.
+
+    Below stand the least and the greatest score, each under its place.
+    """
     known = [each.score for each in curve.candidates if each.score is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    span, height = (high - low) or 1.0, LINE * (len(curve.candidates) + 1)
+    span, height = (high - low) or 1.0, LINE * (len(curve.candidates) + 2)
 
     def across(score: float) -> float:
         inner = WIDTH - LEFT - RIGHT
@@ -70,6 +73,8 @@ def tuning_chart(curve: TuningCurve) -> str:
         parts.append(f'<line x1="{ends[0]:.1f}" y1="{y}" x2="{ends[1]:.1f}" y2="{y}" stroke="black"/>')
         fill = "black" if number == curve.chosen else "white"
         parts.append(f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{fill}" stroke="black"/>')
+    for score in sorted({low, high}) if known else ():
+        parts.append(f'<text x="{across(score):.1f}" y="{height - 6}" text-anchor="middle">{figure(score)}</text>')
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '

@@ -156,6 +156,8 @@ def test_a_candidates_score_and_its_standard_error_stand_and_are_drawn_where_the
     for mark, bar in zip(marks, bars, strict=True):
         ends = [float(bar["x1"]), float(bar["x2"])]
         assert ends == pytest.approx([mark - 0.008 * by_score, mark + 0.008 * by_score], abs=0.2)
+    written = {each.text: float(each.attrib["x"]) for each in root.iter() if each.attrib.get("text-anchor") == "middle"}
+    assert written == pytest.approx({"0.8": marks[0], "0.9": marks[1]}, abs=0.1)
 
 
 def test_a_calibration_says_what_is_covered_of_whom_and_from_how_many_rows() -> None:
