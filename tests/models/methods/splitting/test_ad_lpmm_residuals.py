@@ -110,7 +110,8 @@ def test_a_run_of_whose_first_risk_nothing_is_left_ends(upper: float, status: St
     server, problem, state = _begun()
     empty = Evidence.empty(problem)
     told = np.array([[1.0, np.nan if away else 0.5, 2.0]])
-    evidence = replace(empty, points=np.zeros((1, 3)), risks=told, best=0, upper=upper, lower=0.0, fresh_weight=1.0)
+    asked = {"points": np.zeros((1, 3)), "point_round": np.ones(1), "risks": told}
+    evidence = replace(empty, **asked, best=0, upper=upper, lower=0.0, fresh_weight=1.0)
     assert server.status(replace(state, evidence=evidence), replace(problem, absolute_gap=0.0)) is status
 
 
