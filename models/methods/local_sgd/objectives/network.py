@@ -102,7 +102,7 @@ class NetworkObjective(Objective):
     def _through(
         self, weights: FloatArray, features: FloatArray, judged: Judged, random: np.random.Generator | None
     ) -> tuple[float, FloatArray]:
-        """Loss and gradient (D,) from what is ``judged`` of the scores (N, n_classes): a loss and its slopes in them."""
+        """Loss and gradient (D,), where scores (N, n_classes) are ``judged`` by a loss and its slopes in them."""
         inner, bias, outer, outer_bias = self.layers(weights, features.shape[1])
         inside = features @ inner.T + bias
         kept = np.ones_like(inside)
