@@ -62,7 +62,9 @@ def test_leaving_out_gradients_that_nothing_reads_changes_no_digit(
         return train_local(objective, SITES, method=method, parameters=parameters, rounds=3), len(asked)
 
     lean, gradients = run()
-    monkeypatch.setattr(type(METHODS[method].server.rule), "reads_slopes", True)
+    server = METHODS[method].server
+    assert isinstance(server, LocalServer)
+    monkeypatch.setattr(type(server.rule), "reads_slopes", True)
     whole, more = run()
     np.testing.assert_array_equal(lean.weights, whole.weights)
     np.testing.assert_array_equal(lean.site_losses, whole.site_losses)
