@@ -92,10 +92,10 @@ def test_validation_chooses_and_the_verdict_follows_the_means() -> None:
 
 def test_a_shortened_run_tests_the_rows_of_its_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     clients = two_clients()
-    monkeypatch.setitem(SETS, "adult", ("Adult", lambda: clients, 2))
+    monkeypatch.setitem(SETS, "toy", ("Toy", lambda: clients, 2))
     for count in (1, FOLDS):
         splits = list(folds(clients, 0))[:count]
-        cell = run_cell("linear", "adult", "", "FedAvg", 0, 0, Size(5, count))
+        cell = run_cell("linear", "toy", "", "FedAvg", 0, 0, Size(5, count))
         right = {name: [] for name in clients}
         for split in splits:
             weights = fit("FedAvg", SETTINGS["FedAvg"][0], split.train, n_classes=2, rounds=5, seed=0)
