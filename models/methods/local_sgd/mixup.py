@@ -52,6 +52,10 @@ class MixupObjective(MeanLoss):
             return self.model.loss_and_gradient(weights, features, labels)
         return self._mixed(weights, features, labels, random, random)
 
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean loss of the rows as they are."""
+        return self.model.loss(weights, features, labels)
+
     def mixed_loss(self, weights: FloatArray, random: np.random.Generator, share: float = 1.0) -> float:
         """Mean loss over a share of the site's rows, each mixed with a partner; over 8 ratios where they are drawn."""
         features, labels = self.partners
@@ -90,7 +94,7 @@ class MixupSite(LocalStepsSite):
         """Exact loss and gradient at the point, a mean mixed loss there, and where steps on mixed rows end."""
         numbers = (parameters[name] for name in ("mixup_alpha", "mixup_beta", "mixup_ratio"))
         objective = MixupObjective(self.descended(problem), (problem.features, problem.labels), *numbers)
-        answer = LocalStepsSite(objective).answer(problem, message, parameters)
+        answer = LocalStepsSite(objective, tells_cut=self.tells_cut).answer(problem, message, parameters)
         random = np.random.default_rng([int(message["draw"]), 1])
         least = parameters.get("least_rows", 1.0) / problem.labels.shape[0]
         share = min(1.0, max(parameters["batch"], least)) if message["step_size"] > 0 else 1.0

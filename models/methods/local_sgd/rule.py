@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ _EXACT = 2**53
 
 class LocalRule(ABC):
     """How a method asks its sites and what it does with their answers."""
+
+    reads_slopes: ClassVar[bool] = False
+    """Whether it goes on by the sites' gradients at the point; those of the others are evidence, and nothing else."""
 
     @abstractmethod
     def begin(self, problem: ServerProblem, point: FloatArray) -> Memory:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,8 @@ _WHOLE = {"phi": 0.0, "alpha": 1.0, "beta": 1.0}
 @dataclass(frozen=True)
 class ScaffRule(LocalRule):
     """Two exchanges a round; memory: point, round, phase, losses, slopes, lambda, shares, and the step sizes."""
+
+    reads_slopes: ClassVar[bool] = True
 
     def ambiguity(self, problem: ServerProblem) -> RelativeSet:
         """Lambda_phi(A, B) of the parameters; without them the single point of the site weights."""

@@ -46,14 +46,23 @@ class LocalStepsSite:
 
     ``parameters`` used: ``local_steps`` (0: count by ``epochs``), ``epochs``, ``batch`` (share of the rows in (0, 1]),
     ``proximal``, ``ridge``. ``objective`` None: the linear model with the problem's loss.
-    ``one_step``: a single step, whatever the parameters say (FedSGD).
+    ``one_step``: a single step, whatever the parameters say (FedSGD). ``tells_cut`` False: an answer has the risk alone
+    of the cut, and no gradient is worked out that no step needs (a simulation that keeps no evidence).
     """
 
     objective: MeanLoss | None = None
     one_step: bool = False
+    tells_cut: bool = True
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
         """Exact loss and gradient at the point, and where local steps from there end."""
+        if not (self.tells_cut or bool(message.get("own_control", 0.0))):
+            objective = self.descended(problem)
+            risk = np.array(objective.loss(message["point"], problem.features, problem.labels))
+            ended, snapshot = self._steps(
+                objective, problem, message, parameters, np.zeros_like(message["point"]), None
+            )
+            return {"risk": risk, "local_point": ended, "snapshot": snapshot}
         return self._answered(problem, message, parameters, np.zeros_like(message["point"]))[0]
 
     def accounted(

@@ -8,7 +8,9 @@ import pytest
 from models.basics import ProblemError
 from models.losses.catalogue import get_loss
 from models.losses.regression import Squared
+from models.methods.catalogue import METHODS
 from models.methods.local_sgd.objectives.linear import LinearObjective
+from models.methods.local_sgd.server import LocalServer
 from models.simulation.local_training import train_local
 
 RANDOM = np.random.default_rng(0)
@@ -37,3 +39,34 @@ def test_what_has_corners_or_no_rows_is_refused_in_one_line() -> None:
             train_local(SQUARES, {**SITES, "s1": empty})
     with pytest.raises(ProblemError, match="rounds must be at least 1, got 0"):
         train_local(SQUARES, SITES, rounds=0)
+
+
+@pytest.mark.parametrize("method", [name for name, each in METHODS.items() if isinstance(each.server, LocalServer)])
+def test_leaving_out_gradients_that_nothing_reads_changes_no_digit(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Counted(LinearObjective):
+        def loss_and_gradient(self, *args, **more):
+            asked.append("gradient")
+            return super().loss_and_gradient(*args, **more)
+
+        def loss(self, weights, features, labels):
+            return LinearObjective.loss_and_gradient(SQUARES, weights, features, labels)[0]
+
+    def run():
+        asked.clear()
+        parameters = {"batch": 0.5, "step_size": 0.01} if method != "feddro" else {"over_rows": 0.0, "step_size": 0.01}
+        objective = Counted(Squared(), fit_intercept=False)
+        return train_local(objective, SITES, method=method, parameters=parameters, rounds=3), len(asked)
+
+    lean, gradients = run()
+    server = METHODS[method].server
+    assert isinstance(server, LocalServer)
+    monkeypatch.setattr(type(server.rule), "reads_slopes", True)
+    whole, more = run()
+    np.testing.assert_array_equal(lean.weights, whole.weights)
+    np.testing.assert_array_equal(lean.site_losses, whole.site_losses)
+    kept = method.startswith("scaff") or method == "feddro"  # the one reads them, the other's site tells them always
+    assert gradients == more if kept else gradients < more

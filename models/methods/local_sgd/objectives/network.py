@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective, Rows
 from models.methods.local_sgd.objectives.lit_sets import lit_rows, shared_sets
-from models.methods.local_sgd.objectives.softmax import classes, cross_entropy
+from models.methods.local_sgd.objectives.softmax import classes, cross_entropy, mixed_cross_entropy
 
 Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+Judged = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -59,20 +61,26 @@ class NetworkObjective(Objective):
         self, weights: FloatArray, features: FloatArray, labels: FloatArray, random: np.random.Generator | None = None
     ) -> tuple[float, FloatArray]:
         """Mean cross-entropy and its gradient (D,), with units dropped where ``random`` is there to draw them."""
-        inner, bias, outer, outer_bias = self.layers(weights, features.shape[1])
-        inside = features @ inner.T + bias
-        kept = np.ones_like(inside)
+        def judged(scores: FloatArray) -> tuple[float, FloatArray]:
+            return cross_entropy(scores, classes(labels, self.n_classes))
+
+        return self._through(weights, features, judged, random)
+
+    def mixed_loss_and_gradient(
+        self, weights: FloatArray, rows: Rows, others: Rows, ratio: float, random: np.random.Generator | None = None
+    ) -> tuple[float, FloatArray]:
+        """As :class:`~.base.MeanLoss` has it; where no unit is dropped, from one pass over the mixed rows."""
         if random is not None and self.dropout > 0:
-            kept = (random.random(inside.shape) >= self.dropout) / (1.0 - self.dropout)
-        loss, slopes = cross_entropy(
-            (np.maximum(inside, 0.0) * kept) @ outer.T + outer_bias, classes(labels, self.n_classes)
-        )
-        told = inside > 0 if self.least_rows <= 1 else shared_sets(lit_rows(features, inner, bias), self.least_rows)
-        through = told * kept
-        back, hidden = (slopes @ outer) * through, inside * through
-        return loss, np.concatenate(
-            [(back.T @ features).ravel(), back.sum(axis=0), (slopes.T @ hidden).ravel(), slopes.sum(axis=0)]
-        )
+            return super().mixed_loss_and_gradient(weights, rows, others, ratio, random)
+
+        def judged(scores: FloatArray) -> tuple[float, FloatArray]:
+            return mixed_cross_entropy(scores, rows[1], others[1], ratio, self.n_classes)
+
+        return self._through(weights, ratio * rows[0] + (1 - ratio) * others[0], judged, None)
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean cross-entropy with all units, without the gradient's pass over the rows."""
+        return cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))[0]
 
     def scores(self, weights: FloatArray, features: FloatArray) -> FloatArray:
         """Scores of the classes (N, n_classes), with all units."""
@@ -89,4 +97,21 @@ class NetworkObjective(Objective):
         return (
             weights[:bias].reshape(self.hidden, n_features), weights[bias:outer],
             weights[outer:last].reshape(self.n_classes, self.hidden), weights[last:],
+        )
+
+    def _through(
+        self, weights: FloatArray, features: FloatArray, judged: Judged, random: np.random.Generator | None
+    ) -> tuple[float, FloatArray]:
+        """Loss and gradient (D,), where scores (N, n_classes) are ``judged`` by a loss and its slopes in them."""
+        inner, bias, outer, outer_bias = self.layers(weights, features.shape[1])
+        inside = features @ inner.T + bias
+        kept = np.ones_like(inside)
+        if random is not None and self.dropout > 0:
+            kept = (random.random(inside.shape) >= self.dropout) / (1.0 - self.dropout)
+        loss, slopes = judged((np.maximum(inside, 0.0) * kept) @ outer.T + outer_bias)
+        told = inside > 0 if self.least_rows <= 1 else shared_sets(lit_rows(features, inner, bias), self.least_rows)
+        through = told * kept
+        back, hidden = (slopes @ outer) * through, inside * through
+        return loss, np.concatenate(
+            [(back.T @ features).ravel(), back.sum(axis=0), (slopes.T @ hidden).ravel(), slopes.sum(axis=0)]
         )

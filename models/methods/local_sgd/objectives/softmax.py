@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray, ProblemError
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import Objective, Rows
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,19 @@ class SoftmaxObjective(Objective):
     ) -> tuple[float, FloatArray]:
         """Mean cross-entropy and its gradient (D,)."""
         loss, slopes = cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))
-        return loss, np.concatenate([(slopes.T @ features).ravel(), slopes.sum(axis=0)])
+        return loss, self._gradient(slopes, features)
+
+    def mixed_loss_and_gradient(
+        self, weights: FloatArray, rows: Rows, others: Rows, ratio: float, random: np.random.Generator | None = None
+    ) -> tuple[float, FloatArray]:
+        """As :class:`~.base.MeanLoss` has it, from one pass over the mixed rows for both labels."""
+        mixed = ratio * rows[0] + (1 - ratio) * others[0]
+        loss, slopes = mixed_cross_entropy(self.scores(weights, mixed), rows[1], others[1], ratio, self.n_classes)
+        return loss, self._gradient(slopes, mixed)
+
+    def loss(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> float:
+        """Mean cross-entropy, without the gradient's pass over the rows."""
+        return cross_entropy(self.scores(weights, features), classes(labels, self.n_classes))[0]
 
     def row_slopes(self, weights: FloatArray, features: FloatArray, labels: FloatArray) -> FloatArray:
         """Slope of each row's loss in its scores (N, n_classes): the rows' coefficients in the sums of the gradient."""
@@ -49,6 +61,9 @@ class SoftmaxObjective(Objective):
             raise ProblemError(f"the softmax regression has {size} parameters, got shape {weights.shape}")
         split = self.n_classes * features.shape[1]
         return np.asarray(features @ weights[:split].reshape(self.n_classes, -1).T + weights[split:])
+
+    def _gradient(self, slopes: FloatArray, features: FloatArray) -> FloatArray:
+        return np.concatenate([(slopes.T @ features).ravel(), slopes.sum(axis=0)])
 
 
 def classes(labels: FloatArray, n_classes: int) -> NDArray[np.intp]:
@@ -70,3 +85,12 @@ def cross_entropy(scores: FloatArray, labels: NDArray[np.intp]) -> tuple[float, 
     slopes[rows, labels] -= 1.0
     slopes /= labels.shape[0]
     return loss, slopes
+
+
+def mixed_cross_entropy(
+    scores: FloatArray, labels: FloatArray, others: FloatArray, ratio: float, n_classes: int
+) -> tuple[float, FloatArray]:
+    """``ratio`` of the cross-entropy at labels (N,) and the rest of that at others (N,), with its slopes in scores."""
+    own, own_slopes = cross_entropy(scores, classes(labels, n_classes))
+    other, other_slopes = cross_entropy(scores, classes(others, n_classes))
+    return ratio * own + (1 - ratio) * other, ratio * own_slopes + (1 - ratio) * other_slopes

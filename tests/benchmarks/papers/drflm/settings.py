@@ -18,6 +18,11 @@ from models.simulation.local_training import train_local
 from models.site_ambiguity.ball import MixtureBall
 
 STEPS = (0.1, 1.0)
+IMAGE_STEPS = (0.01, 0.03)
+"""Of the linear models on pixels, whose clients have a class each: at .1 and above a model tells one class of all.
+
+The network's is .01, the step that the paper states for its graphs.
+"""
 MIXTURE_STEP = 0.01
 BETAS = (0.4, 4.0)
 RADII = (0.002, 0.02)
@@ -56,9 +61,16 @@ NETWORK_SETTINGS: Mapping[str, tuple[dict[str, float], ...]] = {
 """One setting for all, as the paper has one learning rate for all: the network is trained until it fits its rows."""
 
 
-def settings_of(model: str) -> Mapping[str, tuple[dict[str, float], ...]]:
-    """Columns of a model, ``linear`` or ``network``, with their settings."""
-    return SETTINGS if model == "linear" else NETWORK_SETTINGS
+def settings_of(model: str, *, images: bool = False) -> Mapping[str, tuple[dict[str, float], ...]]:
+    """Columns of a model, ``linear`` or ``network``, with their settings; ``images``: with the steps for pixels."""
+    found = SETTINGS if model == "linear" else NETWORK_SETTINGS
+    if not images:
+        return found
+    steps = dict(zip(STEPS, IMAGE_STEPS, strict=True)) if model == "linear" else {0.5: IMAGE_STEPS[0]}
+    return {
+        column: tuple({**one, "step_size": steps[one["step_size"]]} for one in settings)
+        for column, settings in found.items() if column != BUNDLE
+    }
 
 
 def objective_for(model: str, n_classes: int) -> Objective:

@@ -1,14 +1,16 @@
 """Table 2 of the DRFLM paper: worst-client accuracy with and without flipped training labels.
 
-``python -m tests.benchmarks.papers.drflm.table2 [--quick] [--model network|linear] [--data adult|fashion_mnist]``
+``python -m tests.benchmarks.papers.drflm.table2 [--quick] [--model network|linear] [--data adult|fashion_mnist]
+[--rounds N] [--folds N]``
 
-Adult: two clients, doctorate and non-doctorate. Fashion-MNIST: three clients, a class each; only where it was fetched.
+Adult: two clients, doctorate and non-doctorate. Fashion-MNIST: three clients, a class each; only where it is at hand.
 Three seeds; 30 % of the training labels turned in the second half of the table.
 
 Linear: logistic regression; each column's setting is the one of the best worst-client accuracy on validation rows, over
-the four folds of a seed, out of two to four. Network: 50 hidden units, one setting for all columns, trained until it
-fits its rows, noise and all. Full: all rows, 1000 rounds, as the paper has it. Quick: at most 3000 rows of a client,
-150 rounds.
+the folds of a seed, out of two to four. Network: 50 hidden units, one setting for all columns, which on Adult is
+trained until it fits its rows, noise and all. Full: all rows, 1000 rounds, as the paper has it, four folds. Quick: at
+most 3000 rows of a client, 150 rounds. ``--rounds`` and ``--folds`` shorten a run: so many rounds, and only the first
+folds of each seed.
 """
 
 from __future__ import annotations
@@ -16,20 +18,25 @@ from __future__ import annotations
 from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS to one thread
 
 # isort: split
+import argparse
+import functools
+import itertools
 import json
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from models.methods.local_sgd.objectives.base import Rows
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm.adult import load_adult
-from tests.benchmarks.papers.drflm.clients import folds
+from tests.benchmarks.papers.drflm.clients import FOLDS, folds
 from tests.benchmarks.papers.drflm.fashion import load_fashion
-from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, correct, fit, settings_of
+from tests.benchmarks.papers.drflm.settings import SETTINGS, correct, fit, settings_of
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 
 SETS = {"adult": ("Adult", load_adult, 2), "fashion_mnist": ("FMNIST", load_fashion, 3)}
@@ -53,16 +60,35 @@ class Fitted:
     seconds: float
 
 
-def run_cell(model: str, chosen: str, flips: str, column: str, setting: int, seed: int, fast: bool) -> Fitted:
+@dataclass(frozen=True)
+class Size:
+    """How much of the experiment is run: rounds, folds of a seed, and the most rows of a client (None: all)."""
+
+    rounds: int = 1000
+    folds: int = FOLDS
+    most: int | None = None
+
+
+QUICK = Size(150, most=3000)
+
+
+@functools.cache
+def load_clients(chosen: str) -> Mapping[str, Rows]:
+    """All rows of a data set by client, read once in a process."""
+    return SETS[chosen][1]()
+
+
+def run_cell(model: str, chosen: str, flips: str, column: str, setting: int, seed: int, size: Size) -> Fitted:
     """One setting of a column for a seed."""
-    _, load, n_classes = SETS[chosen]
-    began, clients = time.perf_counter(), load()
+    n_classes = SETS[chosen][2]
+    began, clients = time.perf_counter(), load_clients(chosen)
     validation: dict[str, list[np.ndarray]] = {name: [] for name in clients}
     test: dict[str, list[np.ndarray]] = {name: [] for name in clients}
-    for split in folds(clients, seed, FLIPS[flips], most=3000 if fast else None, n_classes=n_classes):
+    splits = folds(clients, seed, FLIPS[flips], most=size.most, n_classes=n_classes)
+    for split in itertools.islice(splits, size.folds):
         weights = fit(
-            column, settings_of(model)[column][setting], split.train, model=model,
-            n_classes=n_classes, rounds=150 if fast else 1000, seed=seed,
+            column, _settings(model, chosen)[column][setting], split.train, model=model,
+            n_classes=n_classes, rounds=size.rounds, seed=seed,
         )
         for name in clients:
             validation[name].append(correct(weights, split.validation[name], n_classes, model))
@@ -72,19 +98,20 @@ def run_cell(model: str, chosen: str, flips: str, column: str, setting: int, see
     return Fitted(worst, min(tested.values()), json.dumps(tested), time.perf_counter() - began)
 
 
-def jobs(model: str, chosen: str, fast: bool, columns: list[str]) -> list[Job]:
+def jobs(model: str, chosen: str, size: Size, columns: list[str]) -> list[Job]:
     """All settings of all columns; the level bundle trains two classes only."""
+    settings = _settings(model, chosen)
     return [
         Job(
             (("data", SETS[chosen][0] + flips), ("column", column), ("setting", str(setting)), ("seed", str(seed))),
             run_cell,
-            (model, chosen, flips, column, setting, seed, fast),
+            (model, chosen, flips, column, setting, seed, size),
         )
         for seed in SEEDS
         for flips in reversed(FLIPS)
         for column in columns
-        if column in settings_of(model) and (column != BUNDLE or SETS[chosen][2] == 2)
-        for setting in range(len(settings_of(model)[column]))
+        if column in settings
+        for setting in range(len(settings[column]))
     ]
 
 
@@ -92,7 +119,8 @@ def summary(rows: list[Row], model: str = "linear") -> list[dict[str, Any]]:
     """One row for each data set, column and seed: the setting that validation chose, and its test accuracies."""
     found = []
     for data in PRINTED:
-        for column, settings in settings_of(model).items():
+        chosen_set = next(name for name, (title, *_) in SETS.items() if data.startswith(title))
+        for column, settings in _settings(model, chosen_set).items():
             for seed in SEEDS:
                 own = [r for r in rows if (r["data"], r["column"], r["seed"]) == (data, column, str(seed))]
                 if own:
@@ -139,9 +167,20 @@ def table(found: list[dict[str, Any]]) -> str:
     return text + "\n"
 
 
+def _settings(model: str, chosen: str) -> Mapping[str, tuple[dict[str, float], ...]]:
+    return settings_of(model, images=chosen == "fashion_mnist")
+
+
 def _mean(found: list[dict[str, Any]], data: str, column: str) -> float:
     own = [row["worst_client"] for row in found if (row["data"], row["column"]) == (data, column)]
     return float(np.mean(own)) if own else float("nan")
+
+
+def _above_zero(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
 
 
 def main() -> int:
@@ -150,15 +189,22 @@ def main() -> int:
     parser.set_defaults(out=Path("benchmark-results") / "drflm" / "table2")
     parser.add_argument("--data", default="adult", choices=list(SETS), help="default %(default)s")
     parser.add_argument("--model", default="network", choices=["linear", "network"], help="default %(default)s")
+    parser.add_argument("--rounds", type=_above_zero, metavar="N", help="of each training (default: 1000; quick: 150)")
+    parser.add_argument("--folds", type=int, choices=range(1, FOLDS + 1), help="of each seed (default: all)")
     parser.add_argument("--columns", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     args = parser.parse_args()
     args.out = args.out / f"{args.data}-{args.model}"
     try:
-        SETS[args.data][1]()
+        load_clients(args.data)
     except MissingDataError as missing:
         print(missing, file=sys.stderr)
         return 1
-    rows = run_cells(jobs(args.model, args.data, args.quick, args.columns), command.state_file(args), args.jobs)
+    size = QUICK if args.quick else Size()
+    size = replace(size, rounds=args.rounds or size.rounds, folds=args.folds or size.folds)
+    state = command.state_file(args)
+    if args.rounds or args.folds:
+        state = state.with_name(f"{state.stem}-{size.rounds}-rounds-{size.folds}-folds.csv")
+    rows = run_cells(jobs(args.model, args.data, size, args.columns), state, args.jobs)
     found = summary(rows, args.model)
     text = table(found)
     args.out.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm.adult import CLIENTS, load_adult
 from tests.benchmarks.papers.drflm.clients import FOLDS, folds
 from tests.benchmarks.papers.drflm.fashion import load_fashion
-from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, correct, fit, settings_of
-from tests.benchmarks.papers.drflm.table2 import SEEDS, jobs, reached, summary, table
+from tests.benchmarks.papers.drflm.settings import BUNDLE, SETTINGS, STEPS, correct, fit, settings_of
+from tests.benchmarks.papers.drflm.table2 import QUICK, SEEDS, SETS, Size, jobs, reached, run_cell, summary, table
 from tests.tables import table_or_skip
 
 
@@ -87,7 +87,28 @@ def test_validation_chooses_and_the_verdict_follows_the_means() -> None:
     text = table(found)
     assert "DRFLM is above FedAvg." in text and "DRFLM is **not** above DRFA." in text
     assert "| Adult+Flip | DRFLM | 0.6866 | 0.7100 ± 0.0000 |" in text
-    assert all(dict(job.key)["column"] != BUNDLE for job in jobs("linear", "fashion_mnist", True, list(SETTINGS)))
+    assert all(dict(job.key)["column"] != BUNDLE for job in jobs("linear", "fashion_mnist", QUICK, list(SETTINGS)))
+
+
+def test_a_shortened_run_tests_the_rows_of_its_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = two_clients()
+    monkeypatch.setitem(SETS, "toy", ("Toy", lambda: clients, 2))
+    for count in (1, FOLDS):
+        splits = list(folds(clients, 0))[:count]
+        cell = run_cell("linear", "toy", "", "FedAvg", 0, 0, Size(5, count))
+        right = {name: [] for name in clients}
+        for split in splits:
+            weights = fit("FedAvg", SETTINGS["FedAvg"][0], split.train, n_classes=2, rounds=5, seed=0)
+            for name, own in right.items():
+                own.extend(correct(weights, split.test[name], 2))
+        assert json.loads(cell.accuracies) == pytest.approx({name: np.mean(own) for name, own in right.items()})
+
+
+def test_steps_on_pixels_are_smaller() -> None:
+    assert {one["step_size"] for one in settings_of("network", images=True)["DRFLM"]} == {0.01}
+    linear = settings_of("linear", images=True)
+    assert BUNDLE not in linear and [len(linear[column]) for column in linear] == [2, 2, 4]
+    assert max(one["step_size"] for column in linear.values() for one in column) < min(STEPS)
 
 
 def test_adult_is_two_clients() -> None:

@@ -8,7 +8,7 @@ import pytest
 from models.basics import ProblemError
 from models.losses.catalogue import get_loss
 from models.losses.regression import Squared
-from models.methods.local_sgd.objectives.base import Objective
+from models.methods.local_sgd.objectives.base import MeanLoss, Objective
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
@@ -37,6 +37,21 @@ def test_gradient_is_that_of_the_loss(objective: Objective, labels: np.ndarray) 
         step[k] = 1e-6
         ahead, behind = (objective.loss(weights + sign * step, FEATURES, labels) for sign in (1.0, -1.0))
         assert gradient[k] == pytest.approx((ahead - behind) / 2e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "objective", [SoftmaxObjective(3), NetworkObjective(3, hidden=5, dropout=0.0), NetworkObjective(3, hidden=5)]
+)
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_mixed_loss_is_the_two_labels_losses_of_the_mixed_rows(objective: Objective, drawn: bool) -> None:
+    """The one pass over the mixed rows against the general rule's two; each label's pass drops its own units."""
+    weights, others = np.random.default_rng(1).normal(size=objective.size(4)), (FEATURES[::-1], CLASSES[::-1])
+    found, general = (
+        mix(weights, (FEATURES, CLASSES), others, 0.3, np.random.default_rng(5) if drawn else None)
+        for mix in (objective.mixed_loss_and_gradient, lambda *args: MeanLoss.mixed_loss_and_gradient(objective, *args))
+    )
+    assert found[0] == pytest.approx(general[0], rel=1e-12)
+    np.testing.assert_allclose(found[1], general[1], rtol=1e-10, atol=1e-13)
 
 
 def test_dropout_has_the_gradient_of_the_network_that_is_left() -> None:
