@@ -7,6 +7,7 @@ step d takes f to ``f + r - M d``, and slacks times duals to ``degree target - c
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +54,24 @@ def test_a_step_of_a_norm_constraint(norm: str, seed: int) -> None:
     change = cone.degree * target - correction * second - before
     after = before + LENGTH * change + LENGTH**2 * cone.curved_change()
     assert cone.complementarity() == pytest.approx(after, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_duals_of_the_bounds_on_each_weight_sum_to_that_of_the_bound_on_their_sum(seed: int) -> None:
+    """The equation of the bounds that are eliminated: a step takes away what is missed of it."""
+    random = np.random.default_rng(seed)
+    cone: Any = _started("linf", random)
+
+    def missed() -> FloatArray:
+        return np.asarray(cone._dual.sum(axis=0) - cone._top_dual)
+
+    for target, correction in ((0.0, 0.0), (0.02, 0.7)):
+        cone.add_curvature(np.zeros((6, 6)))
+        cone.shift(target, correction)
+        cone.set_step(random.normal(size=6))
+        before = missed()
+        cone.move(1e-3)
+        np.testing.assert_allclose(missed(), (1.0 - 1e-3) * before, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -101,3 +101,14 @@ def test_a_dual_weight_below_zero_and_a_piece_above_the_assumed_ones_contradict(
     moved = Trial(weights, 1e3, np.ones(1), np.zeros(1), trial.norm_dual, np.zeros(0, np.intp))
     revised, agrees = revise(alone, replace(right, support=right.support[[kept]]), moved)
     assert revised.support[0] == KEEP + ZERO and not agrees
+
+
+def test_weights_of_zero_are_held_while_their_dual_is_within_the_price(make_site):
+    """In the transport norm, whose dual is that of the weights."""
+    problem = stated(make_site(10, norm="l1", radius=0.1, flip_cost=np.inf), CENTRE, 0.1)
+    zero = Pattern(np.full(10, KEEP, dtype=np.uint8), True, np.zeros(5), np.zeros(6), problem.price)
+    for size, held in ((0.19, True), (0.21, False)):
+        dual = problem.price * size * np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+        trial = Trial(np.zeros(6), 0.0, np.ones(10), np.zeros(0), dual, np.zeros(0, np.intp))
+        revised, _ = revise(problem, zero, trial)
+        np.testing.assert_array_equal(revised.signs, np.zeros(5) if held else -np.sign(dual))
