@@ -38,7 +38,10 @@ class Drawn:
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(
     ("radii", "costs"),
-    [((0.1, 0.02, 0.3), (0.5, 2.0, 1.0)), ((0.1, 0.0, 0.0), (0.5, 1.0, np.inf)), ((0.05, 0.05, 0.05), (3e-2, 50.0, 1.0))],
+    [
+        ((0.1, 0.02, 0.3), (0.5, 2.0, 1.0)), ((0.1, 0.0, 0.0), (0.5, 1.0, np.inf)),
+        ((0.05, 0.05, 0.05), (3e-2, 50.0, 1.0)),
+    ],
 )
 def test_it_ends_in_few_steps_with_a_gap_that_is_honest_all_the_way(
     norm: TransportNorm, radii: tuple[float, ...], costs: tuple[float, ...]

@@ -195,7 +195,7 @@ def test_refusals_are_one_clear_line(more, words):
 
 
 def test_a_new_centre_is_lower_by_a_tenth_of_what_is_left_and_was_asked_since() -> None:
-    """The old one stays at 4 with a bound of 2, so a new one is at or below 3.8; what came before it has had its turn."""
+    """The old one stays at 4 with a bound of 2: a new one is at or below 3.8. What came before it has had its turn."""
     problem = server_problem(plants(0), None, METHOD, {}, 1e-4)
     state = replace(RelativeServer().init(problem), first=False, centre=1, since=3, convex_lower=2.0)
     for values, wanted in (

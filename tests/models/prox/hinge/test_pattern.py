@@ -14,7 +14,7 @@ from models.prox.hinge.active_set import settle, solve_pattern
 from models.prox.hinge.breakpoints import best_multiplier
 from models.prox.hinge.certify import certified
 from models.prox.hinge.interior_point import start_interior
-from models.prox.hinge.pattern import FLIP, KEEP, ZERO, Pattern, Trial, pattern_at, pattern_of, revise
+from models.prox.hinge.pattern import KEEP, ZERO, Pattern, Trial, pattern_at, pattern_of, revise
 from models.prox.hinge.statement import Statement
 from tests.models.prox.hinge.statements import stated
 
