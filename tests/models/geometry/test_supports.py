@@ -72,7 +72,7 @@ def test_refuses_a_polytope_that_is_none(matrix: Any, limits: Any, column: Any, 
         ([0.0, 0.0], [1.0, 1.0], (0.5, 0.5), "needs low < high, got 0.5 and 0.5"),
     ],
 )
-def test_refuses_a_box_that_is_none(low: list[float], high: list[float], targets: tuple[float, float], text: str) -> None:
+def test_refuses_a_box_that_is_none(low: Any, high: Any, targets: tuple[float, float], text: str) -> None:
     """One pair of bounds that is crossed is enough."""
     with pytest.raises(ProblemError, match=text):
         BoxSupport(np.array(low), np.array(high), *targets)
