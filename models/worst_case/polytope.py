@@ -70,7 +70,7 @@ def _free_moves(weights: FloatArray, intercept: float, problem: SiteProblem) -> 
     clearance = np.maximum(support.limits - used, 0.0)
     ahead = np.where(np.abs(sides) >= 1.0, sides, 0.0)[:, None] * walls
     far = np.divide(clearance, ahead, out=np.full_like(clearance, np.inf), where=ahead > 0).min(axis=1)
-    total = float(np.where(np.isfinite(far), far, 0.0).sum()) * wall_cost / count
+    total = float(problem.weigh(np.where(np.isfinite(far), far, 0.0)).sum()) * wall_cost / count
     spent = min(left, steep * total)
     return replace(
         free, slope=free.slope + spent * move, norm_weight=0.0, slack=(left - spent) * rate if left > spent else 0.0

@@ -150,9 +150,11 @@ def pattern_of(run: InteriorPoint) -> Pattern:
     room = 1.0 - dual_norm(features, problem.norm) / run.bound
     signs = np.sign(features)
     if problem.norm != "linf" and price > 0.0:
-        # the norm dual is inside its bound by more than the multiplier costs a row: the weights go to 0
+        # the norm dual is inside its bound by more than the multiplier costs a row: the weights go to 0; but where its
+        # share of the price is smaller than that cost, it is the whole dual that goes to 0, and the multiplier is loose
         inside = 1.0 - vector_norm(pull[1:], problem.norm) / price
-        if inside > run.bound * price / problem.total:
+        cost = run.bound / problem.total
+        if inside > cost * price and price > cost * problem.price**2:
             return Pattern(support, True, np.zeros_like(features), run.weights.copy(), price)
     if problem.norm == "l1":
         # share of the price on a weight against its distance from the bound

@@ -27,6 +27,11 @@ def test_sets_are_the_classes_whose_rivals_lead_by_no_more(seed: int, classes: i
     np.testing.assert_array_equal(own_margins(scores, chosen), margins[np.arange(12), chosen])
 
 
+def test_a_class_at_the_threshold_is_in_the_set() -> None:
+    """A threshold is the strangeness of some row, which counts as covered."""
+    np.testing.assert_array_equal(class_sets(np.array([[3.0, 1.0, 0.5]]), 2.0), [[True, True, False]])
+
+
 def test_two_classes_share_one_plane() -> None:
     np.testing.assert_array_equal(class_scores(np.array([[2.0], [-1.0]])), [[-2.0, 2.0], [1.0, -1.0]])
     np.testing.assert_array_equal(class_margins(class_scores(np.array([[2.0]]))), [[4.0, -4.0]])

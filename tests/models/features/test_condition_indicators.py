@@ -155,6 +155,24 @@ def test_a_flow_that_stands_still_has_finite_indicators(level):
     assert found["flow_crest_factor"] == (pytest.approx(1.0) if level else 0.0)
 
 
+def test_a_flow_that_moves_by_rounding_alone_stands_still():
+    flow = np.full((1, T), 40.1)
+    flow[0, ::3] = np.nextafter(40.1, 50.0)
+    found = {name: value[0] for name, value in named(flow).items()}
+    assert found["peak_frequency"] == found["flow_skewness"] == found["flow_kurtosis"] == 0.0
+
+
+def test_a_ripple_at_half_the_sampling_rate_is_no_peak():
+    """Its image in the bin below may be one, at most half a bin above that."""
+    found = named((np.where(np.arange(T) % 2, -5.0, 5.0) + sine(60.0, 1.0))[None])
+    assert found["peak_frequency"][0] <= (RATE - RATE / T) / 2 + 1e-9
+
+
+def test_the_floor_of_a_power_adds_nothing_to_what_is_above_it():
+    found = named(sine(50.0, np.sqrt(8.0 * POWER_FLOOR))[None])
+    assert found["power_40_60_hz"][0] == pytest.approx(10 * np.log10(4.0 * POWER_FLOOR), abs=1e-3)
+
+
 def test_other_sampling_rates_keep_the_frequencies():
     flow = 40.0 + sine(50.0, 2.0, length=2400, rate=2000.0)
     found = named(flow[None], 2000.0)
@@ -167,6 +185,7 @@ def test_other_sampling_rates_keep_the_frequencies():
     [
         (np.ones(T), RATE, "shape"),
         (np.ones((2, 100)), RATE, "T >= 256"),
+        (np.ones((2, 255)), RATE, "T >= 256"),
         (np.ones((2, T)), 200.0, "over 200 Hz"),
         (np.ones((2, T)), float("nan"), "over 200 Hz"),
         (np.full((2, T), np.nan), RATE, "finite"),

@@ -63,6 +63,21 @@ def test_refuses_a_polytope_that_is_none(matrix: Any, limits: Any, column: Any, 
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "targets", "text"),
+    [
+        ([0.0, 2.0], [1.0, 1.0], (0.0, 1.0), "crossed"),
+        ([0.0, 0.0], [1.0, math.inf], (0.0, 1.0), "must be finite"),
+        ([0.0, 0.0], [1.0], (0.0, 1.0), "two vectors of one length"),
+        ([0.0, 0.0], [1.0, 1.0], (0.5, 0.5), "needs low < high, got 0.5 and 0.5"),
+    ],
+)
+def test_refuses_a_box_that_is_none(low: Any, high: Any, targets: tuple[float, float], text: str) -> None:
+    """One pair of bounds that is crossed is enough."""
+    with pytest.raises(ProblemError, match=text):
+        BoxSupport(np.array(low), np.array(high), *targets)
+
+
 CUBE = PolytopeSupport(
     np.vstack([SQUARE, np.zeros((2, 2))]), np.append(UNIT, [1.0, 0.0]), np.array([0, 0, 0, 0, 1, -1.0])
 )

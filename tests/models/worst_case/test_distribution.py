@@ -44,6 +44,7 @@ def test_atoms_attain_the_risk_within_the_ball(
     flipped = atoms.labels != problem.labels[atoms.source]
     paid = float(atoms.masses @ moved) + (spec.label_flip_cost * atoms.masses[flipped].sum() if flipped.any() else 0)
     assert paid <= spec.radius * (1 + 1e-7) + 1e-9
+    assert atoms.transport == pytest.approx(paid, rel=1e-7, abs=1e-9)
     loss = np.maximum(0, 1 - atoms.labels * (atoms.points @ plane + intercept))
     assert float(atoms.masses @ loss) == pytest.approx(risk, rel=1e-9, abs=2 * SHORTFALL)
     assert atoms.risk == pytest.approx(float(atoms.masses @ loss), rel=1e-12, abs=1e-12)

@@ -14,7 +14,7 @@ from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall
-from models.worst_case.risk import site_cut, site_risk
+from models.worst_case.risk import site_cut, site_risk, worst_case_risk
 
 pytest.importorskip("cvxpy", reason="polytopes need the extra 'reference'")
 
@@ -120,3 +120,35 @@ def test_no_program_where_no_wall_is_met(loss: str, cost: float, monkeypatch: py
     cut, free = site_cut(weights, site), site_risk(weights, replace(site, spec=replace(site.spec, support=None)))
     assert cut.risk == cut.height == free.value
     np.testing.assert_allclose(cut.slope, free.subgradient, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", PIECEWISE)
+@pytest.mark.parametrize("cost", [0.3, np.inf])
+def test_rows_that_count_unlike_often_and_entries_near_zero(loss: str, cost: float) -> None:
+    """Nothing but rounding is taken for 0, and every sum over the rows has their weights."""
+    random = np.random.default_rng(11)
+    x = random.uniform(size=(6, 2))
+    x[0, 0], x[1, 1] = 4e-4, 1e-9
+    y = random.choice([-1.0, 1.0], 6)
+    if loss != "hinge":
+        y = np.append(random.uniform(-2, 2, 5), 3e-4)
+    spec = RobustSpec(0.3, cost, "l2", unit_polytope(2, targets=loss != "hinge"), loss=get_loss(loss))
+    site = SiteProblem(x, y, spec, np.array([2.5, 0.25, 0.5, 0.25, 1.5, 1.0]))
+    for scale in (1.0, 20.0):
+        assert bounds_hold(site, scale * random.normal(size=3), random) <= 1e-7
+
+
+def test_the_multiplier_is_what_a_unit_of_the_radius_adds() -> None:
+    """In the units of the features as given, here a thousand."""
+    random = np.random.default_rng(4)
+    x, y = 1e3 * random.uniform(size=(8, 2)), random.choice([-1.0, 1.0], 8)
+    support = PolytopeSupport(np.vstack([np.eye(2), -np.eye(2)]), np.array([1e3, 1e3, 0.0, 0.0]))
+    weights = np.array([2e-3, -3e-3, 0.4])
+
+    def risk(radius: float) -> Any:
+        terms: Any = {"label_flip_cost": 400.0, "transport_norm": "l2", "support": support, "intercept": 0.4}
+        return worst_case_risk(weights[:2], x, y, radius=radius, **terms)
+
+    before, here, after = risk(99.0), risk(100.0), risk(101.0)
+    # The risk is concave in the radius.
+    assert 1e-4 < after.value - here.value - 1e-7 <= here.dual <= here.value - before.value + 1e-7

@@ -1,5 +1,7 @@
 """Relative fairness over worst-case risks: the majorant, both bounds, special cases, absence, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from models.fairness.indices import relative_unfairness
 from models.fairness.relative_risk import Majorant, negative_lift, positive_member
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
-from models.methods.bundle.relative import RelativeServer, ambiguity_of
+from models.methods.bundle.relative import RelativeServer, _next_centre, ambiguity_of
 from models.methods.catalogue import get_method
 from models.methods.site_answers import RiskSite
 from models.problem import RobustSpec, SiteProblem, Status
@@ -190,3 +192,25 @@ def test_refusals_are_one_clear_line(more, words):
     with pytest.raises(ProblemError, match=words) as refusal:
         train(plants(1), method="relative-fairness", **more)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_new_centre_is_lower_by_a_tenth_of_what_is_left_and_was_asked_since() -> None:
+    """The old one stays at 4 with a bound of 2: a new one is at or below 3.8. What came before it has had its turn."""
+    problem = server_problem(plants(0), None, METHOD, {}, 1e-4)
+    state = replace(RelativeServer().init(problem), first=False, centre=1, since=3, convex_lower=2.0)
+    for values, wanted in (
+        ([5.0, 4.0, 1.0], 1), ([5.0, 4.0, 1.0, 3.9], 1), ([5.0, 4.0, 1.0, 3.79], 3), ([5.0, 4.0, 1.0, 3.79, 3.5], 4),
+    ):
+        assert _next_centre(state, np.array(values)) == wanted
+    assert _next_centre(replace(state, centre=-1), np.array([5.0, 4.0, 1.0, 3.9])) == 2
+
+
+def test_sites_that_leave_take_the_second_stage_with_them() -> None:
+    """Its centre, and the bound of its majorant, were those of all sites."""
+    problem, server = server_problem(plants(0), None, METHOD, {}, 1e-4), RelativeServer()
+    state = replace(
+        server.init(problem), first=False, centre=0, since=1, centre_value=3.0, convex_lower=2.0, stagnated=True
+    )
+    kept = server.of_sites(state, problem, [0, 2])
+    assert kept.first and kept.centre == -1 and kept.since == 0 and not kept.stagnated
+    assert kept.centre_value == np.inf and kept.convex_lower == -np.inf

@@ -9,7 +9,7 @@ from models.basics import ProblemError
 from models.losses.catalogue import get_loss
 from models.losses.regression import Squared
 from models.methods.catalogue import METHODS
-from models.methods.local_sgd.fedavg import drawn_sites
+from models.methods.local_sgd.fedavg import AveragingRule, FairAveragingRule, drawn_sites
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.site import LocalStepsSite
@@ -99,6 +99,34 @@ def test_a_site_that_is_not_drawn_takes_no_step_and_the_mean_is_over_those_drawn
             u = u - 0.05 * gradient(site, u)
         ended.append(u)
     assert sum(np.allclose(run.weights, u, rtol=1e-12) for u in ended) == 1
+
+
+def _rounds(**parameters: float) -> ServerProblem:
+    given = {"clients": 1.0, "seed": 5.0, "step_size": 0.1, "step_power": 0.0, **parameters}
+    return ServerProblem(2, tuple(SiteTerms(site, SHARES[site], 0.0, 1.0) for site in SITES), "l2", False,
+                         parameters=given)
+
+
+def test_a_site_that_is_not_drawn_is_asked_for_its_loss_alone() -> None:
+    problem, rule = _rounds(), AveragingRule()
+    memory = rule.begin(problem, np.zeros(2))
+    sizes = [float(sent["step_size"]) for sent in rule.messages(memory, problem).values()]
+    assert [g for g, size in enumerate(sizes) if size > 0] == drawn_sites(problem, 0.0) and max(sizes) == 0.1
+    with pytest.raises(ProblemError, match="parameter clients must be at most the number of sites, 3, got 4"):
+        rule.begin(_rounds(clients=4.0), np.zeros(2))
+
+
+def test_q_fedavg_goes_by_the_step_of_its_round_and_bears_a_loss_of_zero() -> None:
+    """The inverse of the round's own step size is in change and size; a loss of 0 has no infinite power."""
+    answers = {site: {"risk": np.array(1.7), "local_point": np.array([0.2, -0.1])} for site in SITES}
+    memory = {"point": np.array([1.0, 1.0]), "round": np.array(8.0)}
+    problem = _rounds(q=2.0, step_power=0.5, clients=0.0)
+    change = (memory["point"] - answers["s0"]["local_point"]) / (0.1 / 3.0)
+    wanted = memory["point"] - 1.7**2 * change / (2 * 1.7 * change @ change + 1.7**2 / (0.1 / 3.0))
+    found = FairAveragingRule().advance(memory, problem, answers)
+    np.testing.assert_allclose(found["point"], wanted, rtol=1e-12)
+    without = {site: {**answer, "risk": np.array(0.0)} for site, answer in answers.items()}
+    assert np.isfinite(FairAveragingRule().advance(memory, _rounds(q=0.5), without)["point"]).all()
 
 
 def test_a_repeated_message_gets_the_same_answer_and_another_draw_another() -> None:

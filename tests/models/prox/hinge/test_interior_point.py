@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,20 @@ def test_gap_closes_from_any_start(make_site, norm, flip_cost, start):
     proof = certified(problem, end)
     assert proof.gap <= 1e-8 * proof.objective
     assert proof.objective == pytest.approx(end.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_objective_has_what_rows_that_are_not_here_contribute(make_site, norm):
+    """Their constant and their slope: what the gap of a working set is measured by."""
+    problem = replace(
+        stated(make_site(50, norm=norm, radius=0.05), np.linspace(-3.0, 3.0, 6), 0.1),
+        linear=np.linspace(2.0, -4.0, 6), constant=7.0,
+    )
+    run = start_interior(problem, np.zeros(6), 0.0)
+    while run.gap > 1e-10 * run.objective() and run.advance():
+        pass
+    end = run.iterate()
+    assert certified(problem, end).objective == pytest.approx(end.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 70, 30_000])

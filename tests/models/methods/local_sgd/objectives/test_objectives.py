@@ -94,3 +94,13 @@ def test_a_network_that_is_none_is_refused() -> None:
         NetworkObjective(3, dropout=1.0)
     with pytest.raises(ProblemError, match="got 0 units and 3 classes"):
         NetworkObjective(3, hidden=0)
+
+
+def test_mixed_rows_of_a_regression_have_mixed_targets() -> None:
+    """``ratio`` is the share of the site's own rows."""
+    objective, weights = LinearObjective(Squared(), fit_intercept=False), np.array([2.0])
+    own, others = (np.array([[1.0]]), np.array([3.0])), (np.array([[5.0]]), np.array([1.0]))
+    loss, gradient = objective.mixed_loss_and_gradient(weights, own, others, 0.75)
+    residual = 2.0 * (0.75 * 1.0 + 0.25 * 5.0) - (0.75 * 3.0 + 0.25 * 1.0)
+    assert loss == pytest.approx(residual**2)
+    np.testing.assert_allclose(gradient, [2.0 * residual * 2.0])

@@ -1,0 +1,67 @@
+"""The interior point of the pooled problem alone: steps that count, a gap that is honest, and the best iterate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.basics import TransportNorm
+from models.centralised.hinge_solver import PooledPoint, PooledProblem, solve_pooled
+from models.problem import RobustSpec, SiteProblem
+from models.worst_case.risk import site_risk
+
+NORMS: tuple[TransportNorm, ...] = ("l1", "l2", "linf")
+
+
+class Drawn:
+    """Three sites of unlike size, radius and flip cost; ``radii`` and ``costs`` (3,)."""
+
+    def __init__(self, norm: TransportNorm, radii: tuple[float, ...], costs: tuple[float, ...], seed: int = 0) -> None:
+        random = np.random.default_rng(seed)
+        counts, self.weight = (40, 25, 12), np.array([0.5, 0.3, 0.2])
+        self.sites = []
+        for count, radius, cost in zip(counts, radii, costs, strict=True):
+            x = random.normal(size=(count, 4))
+            y = np.where(x @ [1.0, -1.0, 0.5, 0.0] + 0.8 * random.normal(size=count) > 0.2, 1.0, -1.0)
+            self.sites.append(SiteProblem(x, y, RobustSpec(radius, cost, norm)))
+        site = np.repeat(np.arange(3), counts)
+        rows = [np.column_stack([s.features, np.ones(len(s.labels))]) * s.labels[:, None] for s in self.sites]
+        self.problem = PooledProblem(
+            np.vstack(rows), (self.weight / counts)[site], site, np.array(radii), np.array(costs), self.weight, norm, 4
+        )
+
+    def value(self, found: PooledPoint) -> float:
+        """Objective at the point, by the exact risks."""
+        return float(self.weight @ [site_risk(found.weights, site).value for site in self.sites])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    ("radii", "costs"),
+    [
+        ((0.1, 0.02, 0.3), (0.5, 2.0, 1.0)), ((0.1, 0.0, 0.0), (0.5, 1.0, np.inf)),
+        ((0.05, 0.05, 0.05), (3e-2, 50.0, 1.0)),
+    ],
+)
+def test_it_ends_in_few_steps_with_a_gap_that_is_honest_all_the_way(
+    norm: TransportNorm, radii: tuple[float, ...], costs: tuple[float, ...]
+) -> None:
+    drawn = Drawn(norm, radii, costs)
+    end = solve_pooled(drawn.problem)
+    best = drawn.value(end)
+    assert end.gap <= 1e-10 and end.iterations <= STEPS
+    for tolerance in (1.0, 0.3, 0.1, 1e-2, 1e-4):
+        found = solve_pooled(drawn.problem, tolerance)
+        assert found.gap <= tolerance
+        assert drawn.value(found) - best <= 1.01 * found.gap * drawn.value(found) + 1e-12
+
+
+STEPS = 15
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_point_is_the_best_of_the_run(norm: TransportNorm) -> None:
+    """Where nothing ends it but rounding, what it did last is not better than what it keeps."""
+    drawn = Drawn(norm, (0.1, 0.02, 0.3), (0.5, 2.0, 1.0))
+    gaps = [solve_pooled(drawn.problem, tolerance).gap for tolerance in (1e-10, 1e-13, 0.0)]
+    assert gaps[2] <= gaps[1] <= gaps[0]

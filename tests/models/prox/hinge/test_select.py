@@ -1,0 +1,39 @@
+"""How a client step is stated: what is refused, and a radius that the solver meets as a smaller one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from models.basics import ProblemError
+from models.prox.hinge import robust_prox
+
+
+def test_rows_that_have_weights_are_refused(make_site):
+    site = replace(make_site(10), row_weights=np.full(10, 1.0))
+    with pytest.raises(ProblemError, match="counts every row once; rows that have weights go to models.prox.bundle"):
+        robust_prox(site, np.zeros(6), 1.0)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("size", "radius"), [(1e6, 2e3), (1.0, 1e5)])
+def test_a_large_radius_is_met_as_one_that_still_holds_the_weights_at_zero(make_site, objective, norm, size, radius):
+    """Rows far larger than the radius pull harder than it holds."""
+    site = make_site(30, norm=norm, flip_cost=np.inf)
+    centre = np.linspace(-1.0, 2.0, 6) / size
+    site = replace(site, features=size * site.features, spec=replace(site.spec, radius=radius))
+    found = robust_prox(site, centre, 0.1)
+    assert found.value == pytest.approx(objective(found.point, site, centre, 0.1, 0.0), rel=1e-9)
+    assert bool(np.abs(found.point[:5]).max() * radius > 1e-6) == (size > 1.0)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("n", [60, 2_000])
+def test_the_coefficients_of_the_rows_are_those_of_the_slope(make_site, norm, n):
+    """What the slope is beside them is the part of the norm."""
+    site = make_site(n, norm=norm, radius=0.05)
+    found = robust_prox(site, np.linspace(-1.0, 2.0, 6), 0.1)
+    whole = np.append(found.rows @ site.features, found.rows.sum())
+    np.testing.assert_allclose(found.slope - found.norm_slope, whole, atol=1e-9)
