@@ -31,6 +31,12 @@ def test_a_logarithmic_axis_has_whole_decades_and_a_place_for_0() -> None:
     )
 
 
+def test_a_logarithmic_axis_ends_at_the_decades_around_its_values() -> None:
+    chart = line_chart("title", [Line("one", [(1, 0.5), (2, 0.05)])], "round", "gap", log=True)
+    assert re.findall(r">(1e-?\d+)<", chart) == ["1e-2", "1e-1", "1e0"]
+    assert all(TOP < y < HEIGHT - BOTTOM for _, y in places(chart))
+
+
 def test_ends_that_are_given_make_charts_alike() -> None:
     chart = line_chart("title", [Line("one", [(0, 1.0), (1, 2.0)])], "x", "y", within=(0.0, 4.0))
     high, low = HEIGHT - BOTTOM, TOP

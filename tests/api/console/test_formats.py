@@ -42,4 +42,5 @@ def test_a_moment_is_written_in_utc() -> None:
 def test_words_from_outside_are_escaped() -> None:
     assert "<b>" not in shown("<b>") and "<b>" not in shown({"<b>": ["<b>"]}) and "not set" in shown(None)
     assert (unit("1"), unit("bar")) == ("", f"{THIN}bar")
-    assert (plural(1, "plant"), plural(2, "plant"), plural(2, "entry", "entries")) == ("1 plant", "2 plants", "2 entries")
+    assert (plural(1, "plant"), plural(2, "plant")) == ("1 plant", "2 plants")
+    assert plural(2, "entry", "entries") == "2 entries"

@@ -14,7 +14,8 @@ from services.predictor.samples import SampleReader
 from tests.services.predictor.conftest import CLASSES, FEATURES
 
 GOOD = {
-    "flow_mean": 40.0, "flow_ripple": 5.0, "pressure": 150.0, "oil_temperature": 60.0, "vibration": 25.0, "speed": 750.0,
+    "flow_mean": 40.0, "flow_ripple": 5.0, "pressure": 150.0, "oil_temperature": 60.0, "vibration": 25.0,
+    "speed": 750.0,
 }
 
 
@@ -46,7 +47,7 @@ def test_beyond_its_range_a_sensor_is_clipped_and_named_or_refused(reader: Sampl
     batch = reader.read([GOOD, GOOD | {"flow_mean": 99.0, "vibration": -1.0}])
     assert batch.clipped == {1: ("flow_mean", "vibration")}
     assert batch.values[1, 0] == 99.0 and (batch.scaled[1, 0], batch.scaled[1, 4]) == (1.0, 0.0)
-    with pytest.raises(InvalidInputError, match="sample 1, feature pressure is outside its sensor range 100 to 300 bar"):
+    with pytest.raises(InvalidInputError, match="sample 1, feature pressure is outside its sensor range 100 to 300"):
         reader.read([GOOD, GOOD | {"pressure": 300.5}])
     assert reader.read([GOOD | {"pressure": 300.0}]).clipped == {}
 
