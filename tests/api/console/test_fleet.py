@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api.console.views import fleet
+from services.contracts.history.events import DRIFTED
 from services.contracts.history.records import AliasChange, VersionRecord
 from services.contracts.history.site import Site
 
@@ -52,7 +53,7 @@ def test_a_version_is_to_be_judged_where_it_is_newer_than_the_champion_by_number
 
 def test_readings_that_moved_and_plants_by_state_are_told() -> None:
     rows = [
-        row("a", drift=fleet.DRIFTED), row("b", drift=fleet.DRIFTED - 0.001), row("c", notice="two agents"),
+        row("a", drift=DRIFTED), row("b", drift=DRIFTED - 0.001), row("c", notice="two agents"),
         *(row(f"s{number}", "silent") for number in range(6)), row("n", "never seen"), row("x", "suspended"),
     ]
     found = [(each.level, each.what) for each in fleet._of_plants(rows)]

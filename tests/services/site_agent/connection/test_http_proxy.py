@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import ssl
 from pathlib import Path
 
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.site_agent.http_proxy import REFUSED, HttpProxy, host_and_port
+from services.site_agent.http_proxy import REFUSED, HttpProxy, host_and_port, read_credentials
 
 
 @pytest.mark.parametrize(("url", "found"), [
@@ -29,13 +30,18 @@ def test_what_is_no_proxy_is_told_the_form_and_nothing_of_itself(url: str) -> No
     assert "hush" not in str(refused.value)
 
 
-def test_user_and_password_of_the_file_open_it_and_go_to_the_proxy_alone(tmp_path: Path) -> None:
+def test_user_and_password_of_the_file_open_it_and_go_to_the_proxy_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tunnels = []
+    monkeypatch.setattr(http.client.HTTPSConnection, "set_tunnel", lambda _self, *told: tunnels.append(told))
     file = tmp_path / "auth"
     file.write_text("me:pa:ss\n", encoding="utf-8")
     proxy = HttpProxy.of("http://proxy:3128", file)
     assert proxy.headers == {"Proxy-Authorization": "Basic " + base64.b64encode(b"me:pa:ss").decode()}
     made = proxy.connection("oem.example", 443, 7.0, ssl.create_default_context())
     assert (made.host, made.port, made.timeout) == ("proxy", 3128, 7.0)
+    assert tunnels == [("oem.example", 443, proxy.headers)] and read_credentials(file) == ("me", "pa:ss")
     assert HttpProxy.of("http://proxy:3128", None).headers == {}
     file.write_text("hush", encoding="utf-8")
     with pytest.raises(InvalidInputError, match="must hold user:password on one line") as refused:
