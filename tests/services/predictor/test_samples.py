@@ -68,7 +68,7 @@ def test_units_are_those_of_the_contract(reader: SampleReader) -> None:
         reader.read([GOOD], {"pressure": "Pa"})
     with pytest.raises(InvalidInputError, match="units: unknown feature 'presure', did you mean pressure"):
         reader.read([GOOD], {"presure": "bar"})
-    with pytest.raises(InvalidInputError, match="sample 0: unknown feature 'x+', the features are flow_mean"):
+    with pytest.raises(InvalidInputError, match="sample 0: unknown feature 'x{60}', the features are flow_mean"):
         reader.read([GOOD | {"x" * 200: 1.0}])
     with pytest.raises(InvalidInputError, match="give at least one"):
         reader.read([])

@@ -181,7 +181,8 @@ def test_the_page_escapes_what_is_said_and_keeps_the_champion_apart() -> None:
 
 def test_the_bound_on_new_data_is_told_with_the_probability_that_it_holds() -> None:
     bound = GeneralisationBound.model_construct(
-        added=0.25, delta=0.05, epsilon=0.2, phi=None, alpha=0.5, lifts=1, rows_per_site=90, vc_dimension=8, skewness=1.5
+        added=0.25, delta=0.05, epsilon=0.2, phi=None, alpha=0.5, lifts=1, rows_per_site=90, vc_dimension=8,
+        skewness=1.5,
     )
     report = fairness_report(version("2", {"a": 1.0, "b": 3.0})).model_copy(update={"generalisation": bound})
     page = fairness_page(report)
