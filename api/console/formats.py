@@ -23,7 +23,8 @@ def figure(value: float | None, digits: int = 4) -> str:
         return f"{value:,}".replace(",", "\u202f")
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if 10**digits <= abs(value) < 1e9:  # the shortest form would be 4.74e+04
+    # The shortest form would be 4.74e+04, and 1e+04 of what is a little below it.
+    if 10**digits <= abs(float(f"{value:.{digits}g}")) and abs(value) < 1e9:
         return f"{value:,.0f}".replace(",", "\u202f")
     return f"{value:.{digits}g}"
 
@@ -39,8 +40,8 @@ def duration(seconds: float | None) -> str:
         return UNKNOWN
     for unit, factor in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
         if seconds >= factor:
-            return f"{seconds / factor:.3g}\u202f{unit}"
-    return f"{1000 * seconds:.3g}\u202fms"
+            return f"{figure(seconds / factor, 3)}\u202f{unit}"
+    return f"{figure(1000.0 * seconds, 3)}\u202fms"
 
 
 def when(moment: datetime | None) -> Markup:

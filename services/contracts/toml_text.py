@@ -48,7 +48,7 @@ def _is_tables(value: Any) -> bool:
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name)
+    return name if _BARE.fullmatch(name) else quoted(name)
 
 
 def _value(value: Any) -> str:

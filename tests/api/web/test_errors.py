@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 
-from api.web.errors import STATUS, Problem, status_of
+from api.backend.nats_users import ChangeStoredError
+from api.web.errors import STATUS, Problem, ballast_problem, status_of, validation_problem
 from api.web.limits import LARGEST_BODY_BYTES
 from services.contracts.access.identity import Role
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
@@ -31,6 +33,43 @@ from services.identity.errors import ForbiddenError, UnauthenticatedError
 )
 def test_a_code_or_else_its_class_has_a_status(error: BallastError, status: int) -> None:
     assert status_of(error) == status
+
+
+@pytest.mark.parametrize(("error", "headers"), [
+    (UnauthenticatedError("x"), {"www-authenticate": 'Bearer realm="ballast"'}),
+    (BallastError("x", code="too_many_attempts"), {"retry-after": "60"}),
+    (UnavailableError("x"), {"retry-after": "5"}),
+    (ChangeStoredError("x"), {}),
+    (ForbiddenError("x"), {}),
+])
+def test_who_may_ask_again_is_told_when(error: BallastError, headers: dict[str, str]) -> None:
+    told = dict(ballast_problem(error).headers)
+    assert {name: value for name, value in told.items() if not name.startswith("content-")} == headers
+    assert told["content-type"] == "application/problem+json"
+
+
+def test_an_error_that_nobody_raised_on_purpose_tells_nothing_of_its_cause() -> None:
+    response = ballast_problem(BallastError("the row of plant-7"))
+    assert response.status_code == 500 and b"plant-7" not in response.body and b'"incident"' in response.body
+
+
+def test_of_many_findings_five_are_said_and_a_hundred_are_listed() -> None:
+    def refused(n: int) -> Problem:
+        items = [{"type": "missing", "loc": ("body", "x", i), "msg": "Field required", "input": "s"} for i in range(n)]
+        return Problem.model_validate_json(bytes(validation_problem(RequestValidationError(items, body={})).body))
+
+    assert refused(5).detail.count("Field required") == 5 and "more" not in refused(5).detail
+    assert refused(6).detail.endswith("; and 1 more") and len(refused(6).errors or ()) == 6
+    assert len(refused(101).errors or ()) == 100 and refused(101).detail.endswith("; and 96 more")
+
+
+def test_a_list_that_is_short_of_what_does_not_fit_is_no_finding_of_its_own() -> None:
+    short = {"type": "too_short", "loc": ("body", "samples"), "msg": "too short", "input": []}
+    for inner, found in ((("body", "samples", 0), ["body.samples.0"]), (("body", "other", 0), ["body.samples", None])):
+        items = [short, {"type": "missing", "loc": inner, "msg": "Field required", "input": {}}]
+        response = validation_problem(RequestValidationError(items, body={}))
+        told = Problem.model_validate_json(bytes(response.body)).errors or ()
+        assert [each.where for each in told][: len(found)][0] == found[0] and len(told) == len(found)
 
 
 def test_every_status_is_an_error() -> None:

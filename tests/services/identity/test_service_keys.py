@@ -135,3 +135,11 @@ def test_only_keys_have_names(tmp_path: Path) -> None:
         check_name("../coordinator.nk")
     (tmp_path / "key").write_text(" " + KEY.hex() + "\n")
     assert read_key(tmp_path / "key") == KEY and service_keys.KEY_BYTES == 32
+
+
+def test_the_store_lists_keys_by_name_and_keeps_a_line_of_where_one_was_used(store: RoundStore) -> None:
+    known = store.service_keys
+    for name in ("b.key", "c.key", "a.key"):
+        known.first(name, "f" * 64, "host:/" + "deep/" * 100 + "\x00")
+    assert [each.name for each in known.list_keys()] == ["a.key", "b.key", "c.key"]
+    assert {len(each.home) for each in known.list_keys()} == {300}

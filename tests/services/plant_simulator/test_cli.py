@@ -1,6 +1,7 @@
 """``ballast simulate``: its arguments and its one line."""
 
 import argparse
+import json
 
 import pytest
 
@@ -22,6 +23,16 @@ def test_it_writes_plants_and_says_so_in_one_line(tmp_path, capsys):
     assert said.count("\n") == 1
     assert "8 training and 8 test measurements of 2 plants (nominal, leak, worn_bearing)" in said
     assert str(out) in said
+
+
+def test_what_is_asked_for_is_what_is_simulated(tmp_path, capsys):
+    out = tmp_path / "plants"
+    words = ["--sites", 1, "--train", 4, "--test", 6, "--seed", 3, "--scenario", "noisy-labels", "--json"]
+    assert run("--out", out, *words) == 0
+    about = json.loads((out / "plant-1" / "plant.json").read_text())
+    assert (about["seed"], about["scenario"], about["measurements"]) == (3, "noisy-labels", {"train": 4, "test": 6})
+    told = json.loads(capsys.readouterr().out)
+    assert (told["plants"], told["train"], told["test"], told["seed"]) == (["plant-1"], 4, 6, 3)
 
 
 def test_defaults_are_the_study(tmp_path):

@@ -85,6 +85,13 @@ def test_the_parameters_of_a_combination_are_those_of_its_parts():
     assert 0.0 < single["blocked_inlet"].inlet_blocking < fault_parameters("blocked_inlet", 1e-2).inlet_blocking < 1.0
 
 
+def test_the_highest_severity_is_how_far_a_fault_goes():
+    worst = fault_parameters("leak+blocked_inlet+worn_bearing", HIGHEST_SEVERITY)
+    assert worst.leak_area_factor == HIGHEST_SEVERITY
+    assert worst.inlet_blocking == pytest.approx(0.842)
+    assert worst.bearing_friction == pytest.approx(19.0)
+
+
 @pytest.mark.parametrize("severity", [0.0, -1e-3, 1.01 * HIGHEST_SEVERITY, float("nan")])
 def test_a_severity_out_of_range_is_refused(severity):
     with pytest.raises(InvalidInputError, match="severity of leak must be over 0 and at most"):

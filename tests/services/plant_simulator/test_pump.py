@@ -110,3 +110,13 @@ def test_motor_and_bearing_torques(parameters):
     sound, worn = pump.friction_torque(parameters, np.array([1.0, 5.0]), pressure, np.full(2, 100.0))
     assert worn == pytest.approx(5 * sound)
     assert sound > pump.friction_torque(parameters, np.ones(1), pressure[:, :1] / 2, np.full(1, 100.0))[0]
+
+
+def test_the_areas_and_loads_are_those_of_the_rated_pump(parameters):
+    rated = parameters.displacement_per_revolution * 950.0 / 60.0 / pump.LITRE_PER_MINUTE
+    assert rated == pytest.approx(40.0, rel=0.05)
+    _, slope = pump.plunger_motion(parameters, ANGLES)
+    assert (pump.pumping_torque(parameters, slope, np.full_like(slope, parameters.atmosphere)) == 0.0).all()
+    under, over = (np.full((3, 1), parameters.atmosphere + sign * 0.5 * BAR) for sign in (-1.0, 1.0))
+    torques = [pump.friction_torque(parameters, np.ones(1), pressure, np.full(1, 100.0)) for pressure in (under, over)]
+    assert torques[0] == pytest.approx(torques[1]), "a chamber that draws air in loads its bearing as well"

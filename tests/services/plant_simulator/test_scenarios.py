@@ -76,3 +76,10 @@ def test_many_classes_share_evenly_or_leave_a_tenth_to_all_faults():
 def test_numbers_that_do_not_go_round_are_refused(scenario, sites, train, test, says):
     with pytest.raises(InvalidInputError, match=says):
         plan_plants(scenario, sites, train, test, 2)
+
+
+def test_the_limits_themselves_are_allowed():
+    assert len(plan_plants("nominal", 200, 25_000, 25_000, 2)) == 200
+    for sites, train in ((201, 25_000), (200, 25_001)):
+        with pytest.raises(InvalidInputError):
+            plan_plants("nominal", sites, train, 25_000, 2)

@@ -10,6 +10,7 @@ import pytest
 from services.contracts.errors import InvalidInputError
 from services.plant_simulator import writer
 from services.plant_simulator.measure import measure
+from services.plant_simulator.pump import LITRE_PER_MINUTE, RPM, PumpParameters
 from services.plant_simulator.writer import simulate_plants
 
 COLUMNS = {
@@ -63,6 +64,19 @@ def test_the_folder_is_as_documented(nominal):
             for name in set(COLUMNS) - {"time", "flow", "pressure"}:
                 assert records[name].shape == (n,)
             assert (records["split"] == split).all()
+
+
+def test_numbers_are_in_the_units_that_the_folder_names(nominal):
+    about = json.loads((nominal[3] / "plant.json").read_text())
+    named = {name: about["units"][name] for name in ("flow", "pressure", "operating_speed", "leak_area")}
+    assert named == {"flow": "L/min", "pressure": "bar", "operating_speed": "rpm", "leak_area": "mm^2"}
+    assert about["also_fits"] == ["triplex-pump-severity"]
+    records, parameters = read(nominal[3], "train"), PumpParameters()
+    assert records["operating_speed"].mean() == pytest.approx(parameters.set_speed / RPM, rel=0.02)
+    np.testing.assert_allclose(records["leak_area"], records["leak_area_factor"] * parameters.valve_area * 1e6)
+    swept = parameters.displacement_per_revolution * parameters.set_speed / (2 * np.pi) / LITRE_PER_MINUTE
+    assert 0.8 * swept < records["flow"].mean() < swept
+    assert 1.0 < records["pressure"].mean() < 200.0
 
 
 def test_each_plant_holds_its_own_severity_and_half_of_it_is_healthy(nominal):
@@ -165,4 +179,14 @@ def test_a_disk_that_fails_in_the_middle_leaves_nothing_behind(tmp_path, monkeyp
     with pytest.raises(InvalidInputError, match="cannot write to .*: No space left"):
         simulate_plants(tmp_path / "out", seed=2, scenario="noisy-labels", **SMALL)
     assert len(calls) == 31
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_interrupts_leaves_nothing_behind(tmp_path, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np.lib.format, "write_array", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate_plants(tmp_path / "out", seed=2, scenario="noisy-labels", **SMALL)
     assert list(tmp_path.iterdir()) == []

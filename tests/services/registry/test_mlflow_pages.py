@@ -52,13 +52,25 @@ def test_no_secret_is_in_the_environment_and_every_file_with_one_is_private(tmp_
         tmp_path, user="ballast", password=tmp_path / "password", form_key=tmp_path / "key", host="127.0.0.1",
         port=5000, tracking_uri="postgresql://mlflow:hush@db/mlflow", artifact_root="file:///x",
     )
-    assert {told[name] for name in SECRETS} == {str(tmp_path / "password"), str(tmp_path / "key")}
+    assert [told[name] for name in SECRETS] == [str(tmp_path / "password"), str(tmp_path / "key")]
     assert not set(SECRETS.values()) & set(told) and "hush" not in " ".join(told.values())
     assert "hush" in Path(told[STORE]).read_text() and stat.S_IMODE(Path(told[STORE]).stat().st_mode) == 0o600
     assert told[ORIGIN] == OWN
     written = tmp_path / "mlflow-users.ini"
     assert "password" not in written.read_text() and "NO_PERMISSIONS" in written.read_text()
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("host", "name"), [("127.0.0.1", "127.0.0.1:5000"), ("::1", "[::1]:5000")])
+def test_the_pages_are_for_one_address_and_for_who_says_who_he_is(tmp_path: Path, host: str, name: str) -> None:
+    told = pages_environment(
+        tmp_path, user="ballast", password=tmp_path / "password", form_key=tmp_path / "key", host=host, port=5000,
+        tracking_uri="sqlite:///x.db", artifact_root="file:///x",
+    )
+    assert (told["MLFLOW_SERVER_ALLOWED_HOSTS"], told[ORIGIN]) == (name, f"http://{name}")
+    assert told["MLFLOW_BASIC_AUTH_FAIL_CLOSED"] == "true" and told["MLFLOW_SERVER_X_FRAME_OPTIONS"] == "DENY"
+    assert told["MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE"] == told["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
+    assert "auth_cache_ttl_seconds = 60\n" in (tmp_path / "mlflow-users.ini").read_text()
 
 
 def test_users_are_forgotten_whole(tmp_path: Path) -> None:

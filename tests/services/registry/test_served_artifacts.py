@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.registry.mlflow_environment import mlflow_environment
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.mlflow_users import pages_environment
+from services.registry.served_artifacts import ServedArtifacts
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -114,3 +117,41 @@ def test_no_file_of_this_host_is_named(server: str, registry_home: Path) -> None
         text = answer.read().decode()
     assert json.loads(text)["model_version"]["source"].startswith(f"mlflow-artifacts:/{NAME}/")
     assert str(registry_home) not in text and os.sep.join(registry_home.parts[:2]) not in text
+
+
+def answered(path: str, method: str, body: tuple[bytes, ...], kind: str = "application/json") -> tuple[Any, bytes]:
+    """Start and whole body of what comes back for an answer in parts, of files below ``/srv/art``."""
+    sent: list[Any] = []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        length = str(sum(map(len, body))).encode()
+        headers = [(b"content-type", kind.encode()), (b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for number, part in enumerate(body, 1):
+            await send({"type": "http.response.body", "body": part, "more_body": number < len(body)})
+
+    async def keep(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    scope = {"type": "http", "path": path, "method": method, "headers": []}
+    asyncio.run(ServedArtifacts(app, "file:///srv/art/")(scope, receive, keep))
+    return sent[0], b"".join(each.get("body", b"") for each in sent[1:])
+
+
+def test_files_of_the_folder_alone_are_renamed_in_an_answer_whatever_its_parts() -> None:
+    body = (b'{"a": "file:///srv/', b'art/1/x", "b": "file:///srv/artful/x"}')
+    start, told = answered("/api/2.0/mlflow/runs/get", "POST", body)
+    assert json.loads(told) == {"a": "mlflow-artifacts:/1/x", "b": "file:///srv/artful/x"}
+    assert dict(start["headers"])[b"content-length"] == str(len(told)).encode()
+    assert answered("/x", "GET", body, "text/html")[1] == b"".join(body), "no other answer is held back or changed"
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "PATCH"])
+def test_a_file_is_read_and_not_written(method: str) -> None:
+    path = "/api/2.0/mlflow-artifacts/artifacts/1/x"
+    start, _ = answered(path, method, (b"written",))
+    assert start["status"] == 405 and dict(start["headers"])[b"allow"] == b"GET, HEAD"
+    assert answered(path, "GET", (b'"file:///srv/art/x"',))[1] == b'"file:///srv/art/x"', "a file comes as it is"

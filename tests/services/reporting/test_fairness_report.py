@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from models.methods.protocol import WORST_CASE
+from services.contracts.evaluation.fairness import GeneralisationBound
 from services.contracts.history.run import Run
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
-from services.reporting.fairness_page import fairness_page
+from services.reporting.fairness_page import fairness_page, index_columns
 from services.reporting.fairness_report import fairness_report
 from services.reporting.generalisation import version_bound
-from services.reporting.lorenz_chart import lorenz_chart
+from services.reporting.lorenz_chart import STYLES, _draw, lorenz_chart
 
 
 def version(number: str, losses: dict[str, float | None], risks: dict[str, float] | None = None) -> ModelVersion:
@@ -141,3 +144,49 @@ def test_the_pictures_are_pictures_and_the_same_again() -> None:
     assert "held-out loss" in svg.decode()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     assert lorenz_chart(report, "svg") == svg
+    assert b" style=" not in svg and b"<style" not in svg, "a page's policy lets no style in a drawing count"
+
+
+def test_a_curve_goes_over_the_sites_and_the_champions_has_a_look_of_its_own() -> None:
+    (indices,) = fairness_report(version("2", {"a": 1.0, "b": 3.0})).indices
+    plotted: list[tuple[list[float], list[float], dict[str, object]]] = []
+    axes = SimpleNamespace(plot=lambda across, up, **look: plotted.append((across, up, look)))
+    for champion in (False, True):
+        _draw(axes, axes, indices, "curve", champion=champion)
+    (across, up, own), (same, transformed, _), (*_, other), _ = plotted
+    assert across == same == [0.0, 0.5, 1.0] and up == pytest.approx([0.0, 0.25, 1.0])
+    assert transformed == pytest.approx([0.0, 0.0, 0.5])
+    assert own["linestyle"] != other["linestyle"] and own["marker"] != other["marker"]
+    assert len(set(STYLES.values())) == len(STYLES)
+
+
+def test_the_page_says_every_figure_of_a_site_under_its_name() -> None:
+    report = fairness_report(version("2", {"a": 1.0, "b": 3.0}))
+    first = report.sites[0].model_copy(
+        update={"weight": 0.11, "worst_weight": 0.22, "worst_case_risk": 0.33, "loss": 0.44, "f1": 0.55, "mae": 0.66}
+    )
+    for unit, scored in ((None, "0.55"), ("mm", "0.66")):
+        page = fairness_page(report.model_copy(update={"sites": (first,), "unit": unit}))
+        row = page[page.index("<h2>Sites") if "<h2>Sites" in page else page.index("Sites") :]
+        assert re.findall(r"0\.\d\d", row) == ["0.11", "0.22", "0.33", "0.44", scored]
+
+
+def test_the_page_escapes_what_is_said_and_keeps_the_champion_apart() -> None:
+    report = fairness_report(version("2", {"a": 1.0, "b": 3.0}), version("1", {"a": 1.0, "b": 4.0}))
+    page = fairness_page(report.model_copy(update={"notes": ("<i>note</i>",), "version": "<b>2"}))
+    assert "<i>" not in page and "&lt;i&gt;note" in page and "<b>" not in page
+    own, champion = index_columns(report).values()
+    assert (own, champion) == (report.indices[0], report.champion_indices[0]) and own.gini != champion.gini
+
+
+def test_the_bound_on_new_data_is_told_with_the_probability_that_it_holds() -> None:
+    bound = GeneralisationBound.model_construct(
+        added=0.25, delta=0.05, epsilon=0.2, phi=None, alpha=0.5, lifts=1, rows_per_site=90, vc_dimension=8,
+        skewness=1.5,
+    )
+    report = fairness_report(version("2", {"a": 1.0, "b": 3.0})).model_copy(update={"generalisation": bound})
+    page = fairness_page(report)
+    assert "at most 0.25 above" in page and "with probability 0.95" in page and "weighs above 2 times" in page
+    assert "it says nothing" not in page
+    wide = fairness_page(report.model_copy(update={"generalisation": bound.model_copy(update={"added": 1.0})}))
+    assert "Above 1 it says nothing" in wide

@@ -6,7 +6,13 @@ import json
 import re
 from xml.etree import ElementTree
 
+import numpy as np
+
+from services.contracts.history.run import Run
+from services.contracts.versions.model_version import ModelVersion
 from services.reporting.confusion_chart import confusion_chart
+from services.reporting.model_report import model_report
+from services.reporting.version_figures import version_figures
 
 COUNTS = ((50, 2, 0), (3, 40, 7), (0, 0, 0))
 CLASSES = ("healthy", "leak & <drip>", "a name of a class that is very long")
@@ -25,3 +31,15 @@ def test_a_confusion_matrix_shows_every_count_where_it_belongs() -> None:
     places = [(float(each.get("y", "")), float(each.get("x", ""))) for each in rectangles]
     assert places == sorted(places) and len(set(places)) == 9, "rows from top to bottom, columns from left to right"
     assert json.dumps(CLASSES[2]).strip('"') not in [each.text for each in root.iter()]
+
+
+def test_counts_are_told_to_the_nearest_row_and_no_rows_have_no_picture(version: ModelVersion, run: Run) -> None:
+    """Sums of masked shares come a little beside the whole numbers that they are of."""
+    classes = len(version.asset_type.fault_classes)
+    report = model_report(version, run, ())
+    counts = np.full((classes, classes), 3.0) - 1e-9
+    figures = version_figures(version, report, counts)
+    told = json.loads(figures["confusion.json"])
+    assert told["true_by_diagnosed"] == [[3] * classes] * classes
+    for none in (None, np.zeros((classes, classes))):
+        assert not any(name.startswith("confusion") for name in version_figures(version, report, none))

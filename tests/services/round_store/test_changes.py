@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from services.contracts.machines.asset_type import AssetType
+from services.round_store.changes import ChangeMark
 from services.round_store.store import RoundStore
 
 
@@ -50,3 +52,30 @@ def test_a_server_that_cannot_tell_gives_no_mark(database_url: str, tmp_path: Pa
     store = RoundStore.open(database_url)
     assert (store.changes.read() is None) == (store.engine.dialect.name == "postgresql")
     store.close()
+
+
+def test_a_file_that_is_gone_or_is_none_gives_no_mark_and_is_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "gone.db"
+    mark = ChangeMark(make_url(f"sqlite:///file:{path}"))
+    assert mark.read() is None and not path.exists()
+    path.write_text("no database, and longer than the hundred bytes that the head of one has" * 20)
+    assert mark.read() is None
+    path.unlink()
+    sqlite3.connect(path).close()
+    assert mark.read() is not None
+    mark.close()
+
+
+def test_a_file_that_one_has_for_itself_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "held.db"
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("CREATE TABLE one (x)")
+    mark = ChangeMark(make_url(f"sqlite:///file:{path}"))
+    assert mark.read() is not None
+    holder.execute("BEGIN EXCLUSIVE")
+    assert mark.read() is None
+    holder.close()
+    assert mark.read() is not None
+    assert mark._connection is not None
+    assert mark._connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
+    mark.close()

@@ -83,3 +83,9 @@ def test_numbers_of_events_go_on_where_all_before_are_old(store: RoundStore, pla
         tidied = tidy(store, SETTINGS, actor="me", role=None, dry_run=True, now=LATER)
         assert tidied.events == 0, "what stays is not said to go"
     assert newest == 4
+
+
+def test_rounds_are_kept_for_their_own_number_of_days(store: RoundStore, runs: list[str]) -> None:
+    told = tidy(store, SETTINGS, actor="me", role=None, now=datetime.now(UTC) + timedelta(days=29))
+    assert (told.runs, told.rounds) == ((), 0) and told.events > 0
+    assert rounds(store, runs) == [1] * 6

@@ -11,6 +11,7 @@ from sqlalchemy import update
 from services.contracts.errors import ConflictError
 from services.contracts.history.run import Run
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.plans.plan import Plan
 from services.contracts.versions.draft import VersionDraft
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.run_states import DamagedStateError
@@ -62,6 +63,19 @@ def test_it_is_gone_when_the_run_ends_and_none_is_kept_after(
     with pytest.raises(ConflictError, match=f"is {status} and makes no version") as raised:
         store.runs.keep_draft(running.run_id, draft)
     assert raised.value.code == OVERTAKEN and store.runs.get_draft(running.run_id) is None
+
+
+def test_the_end_of_one_run_leaves_the_drafts_of_others(
+    store: RoundStore, running: Run, plan: Plan, draft: VersionDraft
+) -> None:
+    other = store.runs.begin_run(
+        store.runs.create_run(plan.model_copy(update={"name": "daily"})).run_id, running.sites
+    )
+    store.runs.keep_draft(running.run_id, draft)
+    version = draft.version.model_copy(update={"run_id": other.run_id})
+    store.runs.keep_draft(other.run_id, VersionDraft(version, "why"))
+    store.runs.finish_run(other.run_id, "completed", "done")
+    assert store.runs.get_draft(other.run_id) is None and store.runs.get_draft(running.run_id) is not None
 
 
 @pytest.mark.parametrize(("change", "said"), [

@@ -8,18 +8,21 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import Engine, QueuePool, insert, text
 from sqlalchemy.exc import OperationalError, StatementError
 
 from migrations.run import downgrade, head, upgrade
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
 from services.contracts.plans.plan import Plan
+from services.round_store import session
+from services.round_store import store as store_module
 from services.round_store.failures import kind_of
 from services.round_store.plan_tables import AssetTypeRow
 from services.round_store.schema import SCHEMA_REVISION
@@ -204,7 +207,95 @@ def test_sqlite_is_set_up_for_several_processes(new_sqlite: Callable[[], str]) -
         assert connection.scalar(text("PRAGMA foreign_keys")) == 1
         assert connection.scalar(text("PRAGMA busy_timeout")) == 15_000
         assert connection.scalar(text("PRAGMA synchronous")) == 2, "FULL: a committed round outlives a power cut"
+        assert connection.scalar(text("PRAGMA wal_autocheckpoint")) == 8000, "a large round is written back once"
     engine.dispose()
+
+
+def test_a_writer_waits_as_long_as_whoever_opens_the_store_says(new_sqlite: Callable[[], str]) -> None:
+    opened = RoundStore.open(new_sqlite(), busy_seconds=0.25)
+    with opened.engine.connect() as connection:
+        assert connection.scalar(text("PRAGMA busy_timeout")) == 250
+    opened.close()
+
+
+def test_a_file_that_another_reads_while_its_log_is_switched_over_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, waits = tmp_path / "old.db", []
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("CREATE TABLE one (x)")
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM one").fetchall()
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            reader.execute("COMMIT")
+
+    monkeypatch.setattr(time, "sleep", wait)
+    engine = make_engine(f"sqlite:///{path}", busy_seconds=0.0)
+    with engine.connect() as connection:
+        assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
+    assert len(waits) == 2
+    engine.dispose()
+    reader.close()
+
+
+def test_a_log_that_fails_while_it_is_switched_over_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def execute(self, statement: str) -> Failing:
+            if "=" in statement:
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+                raise error
+            return self
+
+        def fetchone(self) -> tuple[str]:
+            return ("delete",)
+
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waits for a disk that failed"))
+    with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+        session._write_ahead(Failing())  # type: ignore[arg-type]
+
+
+def test_a_path_may_have_characters_that_a_url_gives_a_meaning(tmp_path: Path) -> None:
+    path = tmp_path / "a#b%41.db"
+    upgrade(f"sqlite:///{path}")
+    RoundStore.open(f"sqlite:///{path}").close()
+    assert path.is_file() and {each.name.removesuffix("-wal").removesuffix("-shm") for each in tmp_path.iterdir()} == {
+        path.name
+    }
+
+
+def test_the_short_name_of_postgresql_is_known() -> None:
+    engine = make_engine("postgres://me@127.0.0.1/ballast")
+    assert (engine.url.drivername, engine.url.database) == ("postgresql+psycopg", "ballast")
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_replaced(new_postgresql: Callable[[], str]) -> None:
+    url = new_postgresql()
+    opened = RoundStore.open(url)
+    assert opened.runs.list_runs() == []
+    with psycopg.connect(url, autocommit=True) as connection:
+        others = "pg_stat_activity WHERE application_name = 'ballast' AND datname = current_database()"
+        assert connection.execute(f"SELECT pg_terminate_backend(pid) FROM {others}").fetchall() == [(True,)]
+    assert opened.runs.list_runs() == []
+    opened.close()
+
+
+def test_a_store_that_is_refused_keeps_no_connection(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines: list[Engine] = []
+
+    def made(url: str, **_options: object) -> Engine:
+        engines.append(make_engine(url))
+        return engines[-1]
+
+    monkeypatch.setattr(store_module, "make_engine", made)
+    monkeypatch.setattr("services.round_store.schema.SCHEMA_REVISION", "9999")
+    with pytest.raises(UnavailableError, match="ballast migrate|a newer version"):
+        RoundStore.open(database_url)
+    (engine,) = engines
+    assert isinstance(engine.pool, QueuePool) and engine.pool.checkedin() == 0
 
 
 def test_the_clock_of_a_lease_goes_on_within_a_transaction(new_postgresql: Callable[[], str]) -> None:

@@ -1,0 +1,64 @@
+"""What of the fleet wants attention, from records alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api.console.views import fleet
+from services.contracts.history.events import DRIFTED
+from services.contracts.history.records import AliasChange, VersionRecord
+from services.contracts.history.site import Site
+
+NOW = datetime(2031, 1, 2, tzinfo=UTC)
+
+
+def site(name: str = "plant-1", **changes: Any) -> Site:
+    return Site(site_id=name, public_key="U", enrolled_at=NOW, updated_at=NOW, **changes)
+
+
+def row(name: str, state: str = "connected", **changes: Any) -> fleet.PlantRow:
+    fields: dict[str, Any] = {"presence": "", "last_answer": None, "score": None, "notice": ""}
+    return fleet.PlantRow(name=name, site=site(), state=state, **fields | changes)
+
+
+@pytest.mark.parametrize(("changes", "excluded", "state"), [
+    ({"last_seen": NOW}, set(), "connected"), ({}, set(), "never seen"),
+    ({"last_seen": NOW - timedelta(days=1)}, set(), "silent"), ({"last_seen": NOW}, {"plant-1"}, "quarantined"),
+    ({"last_seen": NOW, "status": "suspended"}, {"plant-1"}, "suspended"), ({"last_seen": NOW}, {"other"}, "connected"),
+])
+def test_the_state_of_a_plant(changes: dict[str, Any], excluded: set[str], state: str) -> None:
+    assert fleet._state(site(**changes), excluded, NOW) == state
+
+
+def told(newest: str, champion: str | None, status: str = "registered") -> list[fleet.Attention]:
+    record = VersionRecord(name="pumps", version=newest, run_id="0" * 32, status=status, reason="why", created_at=NOW)
+    change = AliasChange(
+        number=1, name="pumps", alias="champion", version=champion, previous_version=None, actor="", reason="", at=NOW
+    )
+    return [*fleet._of_versions({"pumps": record}, {("pumps", "champion"): change})]
+
+
+def test_a_version_is_to_be_judged_where_it_is_newer_than_the_champion_by_number() -> None:
+    assert told("2", "2") == [] and told("9", "10") == []
+    (newer,) = told("10", "9")
+    assert (newer.level, newer.why) == ("info", "Version 9 is.")
+    (first,) = told("1", None)
+    assert first.why == "There is no champion yet."
+    (failed,) = told("3", "2", "gates_failed")
+    assert (failed.level, failed.why, failed.link) == ("warn", "why", "/console/models/pumps/versions/3")
+
+
+def test_readings_that_moved_and_plants_by_state_are_told() -> None:
+    rows = [
+        row("a", drift=DRIFTED), row("b", drift=DRIFTED - 0.001), row("c", notice="two agents"),
+        *(row(f"s{number}", "silent") for number in range(6)), row("n", "never seen"), row("x", "suspended"),
+    ]
+    found = [(each.level, each.what) for each in fleet._of_plants(rows)]
+    assert found == [
+        ("warn", "The readings of a have moved"), ("bad", "c has a problem"),
+        ("warn", "6 plants silent: s0, s1, s2, s3 and 2 more"), ("warn", "1 plant never seen: n"),
+        ("info", "1 plant suspended: x"),
+    ]

@@ -1,0 +1,54 @@
+"""A version's certificate in words: each fact has a sentence, and none says more than is proven."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from api.console.views.words import certificate_words, reveal_words
+from services.contracts.plans.plan import Plan
+from tests.api.conftest import a_version
+
+
+def said(**changes: Any) -> str:
+    return "\n".join(certificate_words(a_version("pumps", "a" * 32).model_copy(update=changes)))
+
+
+def test_a_gap_up_to_a_tenth_is_near_the_best() -> None:
+    known = {"objective": 0.5, "lower_bound": 0.45}
+    assert "within 10 % of the best" in said(certified_gap=0.1, **known)
+    assert "the best may have 10.1 % less" in said(certified_gap=0.101, **known)
+
+
+@pytest.mark.parametrize("changes", [{"certified_gap": inf}, {"lower_bound": -inf}])
+def test_what_is_not_proven_is_said_not_to_be(changes: dict[str, float]) -> None:
+    text = said(**changes)
+    assert "how far it is from the best is not proven" in text and "No model of this kind" not in text
+
+
+@pytest.mark.parametrize("risk", [None, inf])
+def test_a_risk_that_is_not_known_is_not_promised(risk: float | None) -> None:
+    text = said(worst_case_risk=risk)
+    assert "is not known" in text and "at most." not in text.split("\n")[0]
+
+
+def test_what_did_not_answer_last_is_said() -> None:
+    assert "Every plant answered the last round." in said(fresh_weight=1.0, freshness=None)
+    assert "In the last round plants with 75 % of the weight answered" in said(fresh_weight=0.75, freshness=None)
+
+
+def test_whose_answers_were_seen_is_said() -> None:
+    assert "masked sums over cohorts of plants" in said(reveal="sums")
+    assert "the answer of each plant alone" in said(reveal="each site")
+    plan = Plan(name="weekly", asset_type="pump").model_copy(update={"reveal": "sums", "min_cohort": 4})
+    assert reveal_words(plan) == "The coordinator sees masked sums over cohorts of 4 plants or more."
+    assert reveal_words(plan.model_copy(update={"reveal": "each site"})).endswith("of each plant alone.")
+    assert "An auditor may open rounds" in reveal_words(plan.model_copy(update={"auditor": "A"}))
+
+
+def test_estimates_and_probabilities_are_said() -> None:
+    assert "they are estimates" not in said()
+    assert "with probability 95 %" in said(mixture_confidence=0.95)
+    assert said(note="A note.").endswith("A note.")
