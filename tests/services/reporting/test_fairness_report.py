@@ -160,6 +160,19 @@ def test_a_curve_goes_over_the_sites_and_the_champions_has_a_look_of_its_own() -
     assert len(set(STYLES.values())) == len(STYLES)
 
 
+def test_every_index_stands_under_its_name() -> None:
+    page = fairness_page(fairness_report(version("2", {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 10.0})))
+    rows = dict(re.findall(r"<tr><t[hd][^>]*>([^<]+)</t[hd]>\s*<td[^>]*>([\d.]+)</td></tr>", page))
+    means = {text: float(value) for text, value in rows.items() if "mean of the" in text or "site" in text}
+    assert means == pytest.approx({
+        "worst 20 % of the sites by best 20 % (relative unfairness)": 10.0,
+        "worst 10 % of the sites by best 40 % (Palma)": 10.0 / 1.5, "mean of the worst 20 % of the sites": 10.0,
+        "mean of the best 20 % of the sites": 1.0, "worst site": 10.0, "mean, weighted as the sites are": 4.0,
+    }, rel=1e-3)
+    assert float(rows["Gini coefficient"]) == pytest.approx(0.4)
+    assert float(rows["Atkinson index, infinite aversion"]) == pytest.approx(0.75)
+
+
 def test_the_page_says_every_figure_of_a_site_under_its_name() -> None:
     report = fairness_report(version("2", {"a": 1.0, "b": 3.0}))
     first = report.sites[0].model_copy(
