@@ -50,6 +50,8 @@ def solve_dense(program: ConeProgram, tolerance: float) -> Solution:
         mean = product / degree
         if progress.judge(taken, x, dual, (_largest(missed), _largest(uphill), product), mean, size)[1]:
             break
+        if split and min(_least(slack[:split]), _least(dual[:split])) <= 0.0:
+            break  # a step was rounded to the border: the best iterate so far is what can be had
         inverse = np.sqrt(dual[:split] / slack[:split])
         np.multiply(slack[:split], inverse, out=point[:split])
         np.multiply(missed[:split], inverse, out=residual[:split])
