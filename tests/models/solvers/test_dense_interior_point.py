@@ -62,9 +62,10 @@ def test_it_takes_the_steps_of_the_general_method(
     dense = ConeProgram(program.curvature, program.linear, program.rows, program.limits, sizes, *start)
     arrow = ConeProgram(program.curvature, program.linear, rows, program.limits, sizes, *start)
     found, wanted = solve_cone_program(dense, 1e-9), solve_cone_program(arrow, 1e-9)
-    # one of them may stop at rounding where the other comes to the tolerance, which is near to it
-    assert found.status is wanted.status or max(error(found), error(wanted)) <= 1e-8
-    assert abs(found.iterations - wanted.iterations) <= 1
+    # where rounding stops one of them before the tolerance the other may go on; this one ends no worse
+    assert error(found) <= max(1e-8, error(wanted))
+    if found.status is wanted.status:
+        assert abs(found.iterations - wanted.iterations) <= 1
     np.testing.assert_allclose(found.point, wanted.point, atol=1e-5 * (1.0 + np.abs(wanted.point).max()))
 
 
