@@ -37,8 +37,9 @@ def test_what_may_be_missing_is_the_middle_of_its_range_and_named(reader: Sample
     short = {name: value for name, value in GOOD.items() if name != "oil_temperature"}
     batch = reader.read([GOOD, short])
     assert batch.imputed == {1: ("oil_temperature",)} and (batch.values[1, 3], batch.scaled[1, 3]) == (60.0, 0.5)
+    nothing: dict[str, Any] = {"oil_temperature": None}
     with pytest.raises(InvalidInputError, match="sample 1, feature oil_temperature must be a number, got nothing"):
-        reader.read([GOOD, GOOD | {"oil_temperature": None}])  # type: ignore[dict-item]
+        reader.read([GOOD, {**GOOD, **nothing}])
     with pytest.raises(InvalidInputError, match="sample 0: missing required feature flow_ripple, speed"):
         reader.read([{name: value for name, value in GOOD.items() if name not in ("flow_ripple", "speed")}])
 

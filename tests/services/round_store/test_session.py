@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -253,9 +254,10 @@ def test_a_log_that_fails_while_it_is_switched_over_is_not_waited_for(monkeypatc
         def fetchone(self) -> tuple[str]:
             return ("delete",)
 
+    connection: Any = Failing()
     monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waits for a disk that failed"))
     with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
-        session._write_ahead(Failing())  # type: ignore[arg-type]
+        session._write_ahead(connection)
 
 
 def test_a_path_may_have_characters_that_a_url_gives_a_meaning(tmp_path: Path) -> None:
