@@ -20,7 +20,8 @@ from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG
 from tests.waiting import PATIENCE
 
-SECONDS = 1.0
+SECONDS = 2.0
+"""Of a lease: many times what a loaded machine takes to write a row."""
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from services.round_store.operation_tables import EventRow
 from services.round_store.site_tables import SiteRow
 from tests import versions
 from tests.api.conftest import SITES, a_plan
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 
 class Stream:
@@ -276,7 +276,8 @@ def test_numbers_are_in_the_order_of_commits(any_world: Any) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     asyncio.run(write())
-    time.sleep(0.1)
+    numbers = [event.number for event in store.events.after(0)]
+    wait_until(lambda: seen[-1:] == numbers[-1:], "last event")
     stop.set()
     reader.join(PATIENCE)
-    assert seen == sorted(seen) == [event.number for event in store.events.after(0)]
+    assert seen == sorted(seen) == numbers

@@ -123,10 +123,11 @@ def test_the_audit_trail_does_not_fork(store: RoundStore, database_url: str) -> 
 
 def test_a_lease_lapses_is_prolonged_and_given_back(store: RoundStore, running: Run) -> None:
     run_id = running.run_id
-    assert store.runs.renew_lease(run_id, "one", 0.3)
-    assert store.runs.renew_lease(run_id, "one", 0.3)
+    assert store.runs.renew_lease(run_id, "one", 60)
+    assert store.runs.renew_lease(run_id, "one", 60)
     assert not store.runs.renew_lease(run_id, "two", 60)
-    time.sleep(0.4)
+    assert store.runs.renew_lease(run_id, "one", 0.2)
+    time.sleep(0.3)
     assert [run.run_id for run in store.runs.stale_runs()] == [run_id]
     assert store.runs.renew_lease(run_id, "two", 60)
     assert not store.runs.renew_lease(run_id, "one", 60)
