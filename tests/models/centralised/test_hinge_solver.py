@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.basics import TransportNorm
-from models.centralised.hinge_solver import PooledPoint, PooledProblem, solve_pooled
+from models.centralised.hinge_solver import PooledPoint, PooledProblem, _iterate, solve_pooled
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 
@@ -65,3 +65,39 @@ def test_the_point_is_the_best_of_the_run(norm: TransportNorm) -> None:
     drawn = Drawn(norm, (0.1, 0.02, 0.3), (0.5, 2.0, 1.0))
     gaps = [solve_pooled(drawn.problem, tolerance).gap for tolerance in (1e-10, 1e-13, 0.0)]
     assert gaps[2] <= gaps[1] <= gaps[0]
+
+
+class Steps:
+    """A run whose gaps are written down: it is at the end where rounding makes them grow again."""
+
+    def __init__(self, *gaps: float, near_end: bool = True) -> None:
+        self.gaps, self.taken, self.near_end = gaps, 0, near_end
+
+    @property
+    def gap(self) -> float:
+        return self.gaps[self.taken]
+
+    def advance(self) -> bool:
+        if self.taken + 1 == len(self.gaps):
+            return False
+        self.taken += 1
+        return True
+
+    def point(self, iteration: int) -> PooledPoint:
+        assert iteration == self.taken
+        return PooledPoint(np.full(1, self.gap), np.zeros(0), np.zeros(0), np.zeros(0), iteration, self.gap)
+
+
+@pytest.mark.parametrize(
+    ("run", "best", "taken"),
+    [
+        (Steps(1.0, 0.1, 0.3, 0.2), 0.1, 3), (Steps(0.1, 0.3), 0.1, 1), (Steps(1.0, 0.1, 1e-3, 1e-9), 1e-3, 2),
+        (Steps(1.0, *[0.1] * 9), 0.1, 6), (Steps(1.0, *[0.1] * 9, near_end=False), 0.1, 9),
+        (Steps(1.0, *[2.0] * 3, 0.5), 0.5, 4),
+    ],
+    ids=["grows again", "only grows", "is there", "stands still", "stands still far off", "grows at first"],
+)
+def test_the_best_iterate_is_kept_and_ends_it_where_nothing_more_comes(run: Steps, best: float, taken: int) -> None:
+    """At the tolerance, where no step is left, or after more than four without progress near the end."""
+    found = _iterate(run, 0.01)  # type: ignore[arg-type]
+    assert (found.gap, found.weights[0], run.taken) == (best, best, taken)

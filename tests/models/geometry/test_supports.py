@@ -40,6 +40,48 @@ def test_a_cut_box_has_its_inner_point_as_deep_as_it_says(seed: int, d: int) -> 
     np.testing.assert_allclose(mix @ matrix, direction, atol=1e-9)
 
 
+def test_features_in_units_far_apart_have_the_inner_point_of_equal_ones() -> None:
+    """Depth is a distance in the features as given: the narrow side alone decides."""
+    units = np.array([1e2, 1e-2])
+    point, depth = inner_point(SQUARE, np.concatenate([2.0 * units, units]))
+    assert point[1] == pytest.approx(0.5 * units[1], rel=1e-9) and depth == pytest.approx(1.5 * units[1], rel=1e-9)
+    assert -units[0] + depth <= point[0] <= 2.0 * units[0] - depth
+    check_bounded(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]) * units**4)
+
+
+def test_a_row_of_zeros_with_a_limit_of_0_says_nothing() -> None:
+    matrix, limits = np.vstack([SQUARE, np.zeros((2, 2))]), np.concatenate([UNIT, [0.0, 1.0]])
+    point, depth = inner_point(matrix, limits)
+    assert point == pytest.approx([0.5, 0.5]) and depth == pytest.approx(0.5)
+    with pytest.raises(ProblemError, match="a row of zeros has a limit below 0"):
+        inner_point(matrix, np.concatenate([UNIT, [1.0, -1e-12]]))
+
+
+def test_a_thin_polytope_is_not_flat_but_one_without_an_inside_is() -> None:
+    """Strips of 1e-6, at 0 and at 1, and one that is no wider than rounding may make it."""
+    for low in (0.0, 1.0):
+        assert inner_point(SQUARE, np.array([1.0, low + 1e-6, 0.0, -low]))[1] == pytest.approx(5e-7, rel=1e-3)
+    with pytest.raises(ProblemError, match="is flat"):
+        inner_point(SQUARE, np.array([1.0, 0.5, 0.0, -0.5 + 1e-12]))
+
+
+def test_bounded_is_every_direction_for_as_many_rows_as_it_takes() -> None:
+    """A simplex is; rows that leave a line, or a corner open on one side, are not, however many they are."""
+    check_bounded(np.vstack([-np.eye(3), np.ones(3)]))
+    open_corner, line = np.vstack([-np.eye(2), -np.ones((3, 2))]), np.array([[1.0, 1.0], [-1.0, -1.0]] * 3)
+    for matrix in (open_corner, line, np.vstack([SQUARE, np.zeros((3, 2))])[[0, 2, 4, 5, 6]], np.zeros((4, 2))):
+        with pytest.raises(ProblemError, match="unbounded"):
+            check_bounded(matrix)
+    with pytest.raises(ProblemError, match="unbounded in a direction"):
+        combination(open_corner, np.array([1.0, 0.0]))
+
+
+def test_no_weights_of_a_combination_add_up_to_less() -> None:
+    """Of two rows in one direction the longer one: half the weight."""
+    weights = combination(np.vstack([SQUARE, [4.0, 0.0], [0.0, 0.5]]), np.array([2.0, -1.0]))
+    assert weights == pytest.approx([0.0, 0.0, 0.0, 1.0, 0.5, 0.0])
+
+
 @pytest.mark.parametrize(
     ("matrix", "limits", "column", "text"),
     [

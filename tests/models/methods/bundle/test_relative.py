@@ -205,6 +205,38 @@ def test_a_new_centre_is_lower_by_a_tenth_of_what_is_left_and_was_asked_since() 
     assert _next_centre(replace(state, centre=-1), np.array([5.0, 4.0, 1.0, 3.9])) == 2
 
 
+def test_the_first_stage_is_that_of_phi_0_and_the_second_begins_at_its_best_point() -> None:
+    """In the first one value, centre and bound are of max_A alone; F everywhere is what is judged and certified."""
+    sites, server = plants(6, n_sites=5), RelativeServer()
+    problem = server_problem(sites, None, METHOD, {"phi": 0.4, "alpha": 0.3, "beta": 0.6}, 1e-4)
+    state = server.init(problem)
+    while state.first:
+        before, asked = state, server.messages(state, problem)
+        answers = {name: RiskSite().answer(site, asked[name], problem.parameters) for name, site in sites.items()}
+        state = server.step(state, problem, answers)
+    ambiguity = ambiguity_of(problem)
+    plain = RelativeSet.of_weights(problem.weights, 0.0, 0.3, 0.6)
+
+    def values(of, points):
+        return np.array([of.largest(np.array([site_risk(w, site).value for site in sites.values()])) for w in points])
+
+    judged, points = values(plain, before.evidence.points), before.evidence.points
+    assert before.centre_value == pytest.approx(judged[before.centre], rel=1e-12)
+    assert before.convex_lower <= judged.min() and before.centre_value <= judged.min() * 1.1
+    assert before.evidence.upper == pytest.approx(values(ambiguity, points).min(), rel=1e-12)
+    asked = state.evidence.points
+    assert state.centre == int(np.argmin(values(plain, asked))) != int(np.argmin(values(ambiguity, asked)))
+    assert state.since == len(asked)
+    assert state.centre_value == pytest.approx(values(ambiguity, asked)[state.centre], rel=1e-12)
+
+
+def test_a_bound_above_the_best_value_is_not_believed(monkeypatch) -> None:
+    """Rounding may lift it there once both meet."""
+    monkeypatch.setattr("models.methods.bundle.relative.global_bound", lambda model, ambiguity, reference: 99.0)
+    state, _ = run(plants(0), 2)
+    assert state.evidence.lower == state.evidence.upper < 99.0
+
+
 def test_sites_that_leave_take_the_second_stage_with_them() -> None:
     """Its centre, and the bound of its majorant, were those of all sites."""
     problem, server = server_problem(plants(0), None, METHOD, {}, 1e-4), RelativeServer()
