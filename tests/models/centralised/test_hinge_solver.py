@@ -40,7 +40,7 @@ class Drawn:
     ("radii", "costs"),
     [
         ((0.1, 0.02, 0.3), (0.5, 2.0, 1.0)), ((0.1, 0.0, 0.0), (0.5, 1.0, np.inf)),
-        ((0.05, 0.05, 0.05), (3e-2, 50.0, 1.0)),
+        ((0.05, 0.05, 0.05), (3e-2, 50.0, 1.0)), ((0.1, 0.05, 0.2), (0.5, np.inf, np.inf)),
     ],
 )
 def test_it_ends_in_few_steps_with_a_gap_that_is_honest_all_the_way(
@@ -56,7 +56,7 @@ def test_it_ends_in_few_steps_with_a_gap_that_is_honest_all_the_way(
         assert drawn.value(found) - best <= 1.01 * found.gap * drawn.value(found) + 1e-12
 
 
-STEPS = 15
+STEPS = 16
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -93,9 +93,9 @@ class Steps:
     [
         (Steps(1.0, 0.1, 0.3, 0.2), 0.1, 3), (Steps(0.1, 0.3), 0.1, 1), (Steps(1.0, 0.1, 1e-3, 1e-9), 1e-3, 2),
         (Steps(1.0, *[0.1] * 9), 0.1, 6), (Steps(1.0, *[0.1] * 9, near_end=False), 0.1, 9),
-        (Steps(1.0, *[2.0] * 3, 0.5), 0.5, 4),
+        (Steps(1.0, *[2.0] * 3, 0.5), 0.5, 4), (Steps(1.0, 0.95, 0.94, 0.93, 0.1, 0.099, 0.098, 1e-3), 1e-3, 7),
     ],
-    ids=["grows again", "only grows", "is there", "stands still", "stands still far off", "grows at first"],
+    ids=["grows again", "only grows", "is there", "stands still", "stands still far off", "grows at first", "rests"],
 )
 def test_the_best_iterate_is_kept_and_ends_it_where_nothing_more_comes(run: Steps, best: float, taken: int) -> None:
     """At the tolerance, where no step is left, or after more than four without progress near the end."""

@@ -48,7 +48,7 @@ def test_the_lower_bound_is_below_the_loss_of_its_atoms_by_the_rounding_of_every
         float(part.mass @ (np.abs(p.coefficient) * sizes + np.abs(p.height)))
         for p, part in zip(parts, still, strict=True)
     )
-    assert lost / 4 - value == pytest.approx(16 * EPS * size / 4, rel=0.05)
+    assert lost / 4 - value == pytest.approx(16 * EPS * size / 4, rel=0.05, abs=0.0)
     shares = np.sum([p.coefficient * part.mass for p, part in zip(parts, still, strict=True)], axis=0) / 4
     assert slope == pytest.approx(shares @ problem.features) and along == pytest.approx(float(shares.sum()))
 
@@ -93,7 +93,7 @@ def test_the_upper_bound_is_above_its_multipliers_by_the_rounding_of_every_term(
         gain = (program._feasible(found.value, piece, 0.0) * program.ball.clearance).sum(axis=1)
         heights = np.maximum(heights, piece.coefficient * scores + piece.height + gain - piece.cost * price)
         size += float(np.mean(np.abs(piece.coefficient * scores) + np.abs(piece.height) + gain + piece.cost * price))
-    assert upper - (0.25 * price + heights.mean()) == pytest.approx(16 * EPS * size, rel=0.3)
+    assert upper - (0.25 * price + heights.mean()) == pytest.approx(16 * EPS * size, rel=0.3, abs=0.0)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
