@@ -7,6 +7,7 @@ import pytest
 
 from models.basics import TransportNorm
 from models.centralised.hinge_solver import PooledPoint, PooledProblem, _iterate, solve_pooled
+from models.geometry.norms import vector_norm
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 
@@ -65,6 +66,21 @@ def test_the_point_is_the_best_of_the_run(norm: TransportNorm) -> None:
     drawn = Drawn(norm, (0.1, 0.02, 0.3), (0.5, 2.0, 1.0))
     gaps = [solve_pooled(drawn.problem, tolerance).gap for tolerance in (1e-10, 1e-13, 0.0)]
     assert gaps[2] <= gaps[1] <= gaps[0]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_duals_of_the_end_prove_its_value(norm: TransportNorm) -> None:
+    """Weights of a row at most 1 in sum, flips within each site's radius, a slope that the norm's dual answers."""
+    drawn = Drawn(norm, (0.1, 0.02, 0.3), (0.3, 2.0, 1.0))
+    problem, found = drawn.problem, solve_pooled(drawn.problem)
+    assert min(found.keep.min(), found.flip.min()) >= 0.0 and (found.keep + found.flip).max() <= 1.0 + 1e-7
+    spent = problem.label_flip_cost * np.bincount(problem.site, problem.share * found.flip)
+    assert (spent <= problem.price * (1.0 + 1e-6)).all() and spent[0] > 0.5 * problem.price[0]
+    slope = (problem.share * (found.flip - found.keep)) @ problem.signed
+    np.testing.assert_allclose(slope, np.append(found.norm_dual, 0.0), atol=1e-8)
+    # What is left of the radii pays for the norm, and the value is what the losses' heights are worth.
+    assert vector_norm(found.norm_dual, norm) <= float((problem.price - spent).sum()) * (1.0 + 1e-6)
+    assert float(problem.share @ (found.keep + found.flip)) == pytest.approx(drawn.value(found), rel=1e-7)
 
 
 class Steps:

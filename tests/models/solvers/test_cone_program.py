@@ -42,7 +42,9 @@ def test_multipliers_that_are_known_are_taken_and_let_it_begin_nearer_to_the_sur
         np.testing.assert_array_equal(duals, known.duals)
 
 
-def judged(progress: Progress, taken: int, left: tuple[float, float, float], mean: float = 1.0, size: float = 1.0) -> bool:
+def judged(
+    progress: Progress, taken: int, left: tuple[float, float, float], mean: float = 1.0, size: float = 1.0
+) -> bool:
     """Whether the run is over after an iterate that is known by its number."""
     return progress.judge(taken, np.full(1, float(taken)), np.full(1, -float(taken)), left, mean, size)[1]
 

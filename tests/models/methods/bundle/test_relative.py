@@ -235,7 +235,7 @@ def test_a_bound_is_never_above_the_best_value_and_never_falls(monkeypatch) -> N
     for bounds, kept in (([0.2, 0.1], 0.2), ([0.1, 0.2], 0.2), ([0.1, 99.0], None)):
         found = iter(bounds)
         monkeypatch.setattr("models.methods.bundle.relative.global_bound", lambda *given, found=found: next(found))
-        state, _ = run(plants(0), 2)
+        state, _ = run(plants(3), 2)
         assert state.evidence.lower == (state.evidence.upper if kept is None else kept) < 99.0
 
 
