@@ -131,3 +131,5 @@ def test_a_run_that_is_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         assert found.status is status and found.iterations < steps
         left: FloatArray = program.curvature * found.point + linear + rows.adjoint(found.multipliers)
         assert found.dual_residual == pytest.approx(float(np.abs(left).max()), abs=1e-15)
+        slack, most = limits - rows.times(found.point), found.primal_residual * float(found.multipliers.sum())
+        assert found.gap == pytest.approx(float(slack @ found.multipliers), abs=most + 1e-12)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from models.basics import ProblemError, TransportNorm
+from models.cuts.cut_model import CutModel
 from models.losses.catalogue import get_loss
-from models.methods.bundle.wafl import priced_risk
+from models.methods.bundle.wafl import priced_risk, priced_rows, priced_value
 from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import train
@@ -80,6 +81,55 @@ def test_cuts_hold_in_weights_and_price() -> None:
             assert there >= site.spec.radius * site.spec.loss.lipschitz * s
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "huber", "pinball"])
+@pytest.mark.parametrize("price", [0.0, 0.5, 3.0])
+def test_a_row_of_weight_two_is_two_rows_and_coefficients_make_the_slope(loss: str, price: float) -> None:
+    site, point = drawn_sites(loss=loss, flip_cost=0.7)["site-0"], np.array([1.0, -2.0, 0.5, 0.3])
+    often = np.ones(15)
+    often[[1, 4, 9]] = 2.0
+    twice = np.repeat(np.arange(15), often.astype(int))
+    weighed = replace(site, row_weights=often / often.mean())
+    copied = replace(site, features=site.features[twice], labels=site.labels[twice])
+    found, expected = priced_rows(point, price, weighed), priced_rows(point, price, copied)
+    assert found[0] == pytest.approx(expected[0]) and found[2] == pytest.approx(expected[2])
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-14)
+    np.testing.assert_allclose(np.append(found[3] @ site.features, found[3].sum()), found[1], atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "huber"])
+def test_slopes_in_the_price_are_those_of_the_risk(loss: str) -> None:
+    """Of a target a price below what its move costs is worth nothing: the risk is as if it were that."""
+    site, point = drawn_sites(loss=loss, flip_cost=0.7)["site-1"], np.array([1.0, -2.0, 0.5, 0.3])
+    for price in (0.2, 1.1, 2.0, 5.0):
+        before, after = (priced_risk(point, price + step, site)[0] for step in (-1e-6, 1e-6))
+        assert priced_risk(point, price, site)[2] == pytest.approx((after - before) / 2e-6, abs=1e-6)
+    if loss == "huber":
+        assert priced_risk(point, 0.2, site)[0] == priced_risk(point, 1 / 0.7, site)[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_price_of_a_point_is_the_best_one_at_or_above_its_norm(seed: int) -> None:
+    """Cuts may fall in the price; a site without a cut has its floor."""
+    random = np.random.default_rng(seed)
+    model = CutModel(
+        random.dirichlet(np.ones(3)), random.uniform(0.05, 0.3, 3), random.integers(0, 2 + seed % 2, 8),
+        random.normal(size=8) + 1.0, random.normal(size=(8, 2)), random.normal(size=8) * random.choice([0.3, 1.0]), "l2",
+        2,
+    )
+    point = random.normal(size=2)
+    norm = float(np.linalg.norm(point))
+
+    def at(price: float) -> float:
+        heights = np.maximum(model.floor * price, 0.0)
+        np.maximum.at(heights, model.site, model.offset + model.slope @ point + model.norm_weight * price)
+        return float(model.site_weights @ heights)
+
+    value, price = priced_value(model, point)
+    assert price >= norm and value == pytest.approx(at(price), rel=1e-12)
+    grid = norm + np.append(np.linspace(0.0, 2.0, 400), np.geomspace(2.0, 200.0, 200))
+    assert value <= min(at(each) for each in grid) + 1e-12
+
+
 def test_regression_is_drfl_with_fixed_weights() -> None:
     """Every site's ball costs the Lipschitz constant times the norm, so where the radius lies does not matter."""
     sites = drawn_sites(loss="huber", flip_cost=5.0, radius=0.02)
@@ -117,6 +167,8 @@ def test_refused_in_one_line() -> None:
         train(unlike, method="wafl")
     with pytest.raises(ProblemError, match="wafl needs a radius above 0; without a ball take the method standard"):
         train(drawn_sites(radius=0.0), method="wafl")
+    one = {**sites, "site-0": replace(sites["site-0"], spec=replace(sites["site-0"].spec, radius=0.0))}
+    train(one, method="wafl", max_rounds=2)
     with pytest.raises(ProblemError, match="trains with fixed site weights"):
         train(sites, method="wafl", mixture=MixtureBall("l2", 0.1))
 
@@ -139,3 +191,4 @@ def test_a_site_that_goes_away_enters_both_bounds_by_its_cuts_and_its_floor(firs
         found = method.server.certificate(state)
         assert found.lower <= found.upper * (1 + 1e-9)
     assert found.fresh_weight == pytest.approx(2 / 3)
+    assert method.server.carried_proof(state, problem) is None  # others cannot judge cuts in a price

@@ -16,7 +16,9 @@ from models.methods.local_sgd.mixup import MixupSite
 from models.methods.local_sgd.site import LocalStepsSite
 from models.site_ambiguity.ball import MixtureBall
 
-LEAST_OPEN = ("batch", "alpha", "beta", "global_step", "dual_step", "mixup_alpha", "mixup_beta", "temperature", "tracking")
+LEAST_OPEN = (
+    "batch", "alpha", "beta", "global_step", "dual_step", "mixup_alpha", "mixup_beta", "temperature", "tracking"
+)
 """Above 0, which itself has no meaning: a share of nothing, no step, a price of nothing."""
 MOST = {
     "batch": 1.0, "epochs": 1000, "local_steps": 10000, "clients": 1e6, "q": 100.0, "alpha": 1.0, "beta": 1.0,
