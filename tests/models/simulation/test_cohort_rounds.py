@@ -70,9 +70,6 @@ class Remembering:
     def __init__(self) -> None:
         self.guards: list[Guard | None] = []
 
-    def answer_shapes(self, dimension: int, n_swings: int = 0, parameters: Any = None) -> dict[str, tuple[int, ...]]:
-        return METHOD.site.answer_shapes(dimension, n_swings, parameters)
-
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Any) -> Any:
         return METHOD.site.answer(problem, message, parameters)
 

@@ -86,8 +86,8 @@ def test_it_is_over_where_rounding_is_all_that_is_left() -> None:
     """No progress for more than three steps near the end, products of rounding's size, more than five tiny steps."""
     for error, patient in ((1e-8, False), (1e-3, True)):
         progress = Progress(1e-12)
-        over = [judged(progress, taken, (error, 0.0, 0.0)) for taken in range(5)]
-        assert over == [False] * 4 + [not patient]
+        ends = [judged(progress, taken, (error, 0.0, 0.0)) for taken in range(5)]
+        assert ends == [False] * 4 + [not patient]
     assert judged(Progress(1e-12), 0, (1.0, 0.0, 0.0), mean=1e-16, size=10.0)
     assert not judged(Progress(1e-12), 0, (1.0, 0.0, 0.0), mean=1e-16, size=1.0)
     progress = Progress(1e-12)

@@ -211,8 +211,8 @@ def test_the_first_stage_is_that_of_phi_0_and_the_second_begins_at_its_best_poin
     problem = server_problem(sites, None, METHOD, {"phi": 0.4, "alpha": 0.3, "beta": 0.6}, 1e-4)
     state = server.init(problem)
     while state.first:
-        before, asked = state, server.messages(state, problem)
-        answers = {name: RiskSite().answer(site, asked[name], problem.parameters) for name, site in sites.items()}
+        before, messages = state, server.messages(state, problem)
+        answers = {name: RiskSite().answer(site, messages[name], problem.parameters) for name, site in sites.items()}
         state = server.step(state, problem, answers)
     ambiguity = ambiguity_of(problem)
     plain = RelativeSet.of_weights(problem.weights, 0.0, 0.3, 0.6)

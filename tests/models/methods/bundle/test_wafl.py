@@ -113,8 +113,8 @@ def test_the_price_of_a_point_is_the_best_one_at_or_above_its_norm(seed: int) ->
     random = np.random.default_rng(seed)
     model = CutModel(
         random.dirichlet(np.ones(3)), random.uniform(0.05, 0.3, 3), random.integers(0, 2 + seed % 2, 8),
-        random.normal(size=8) + 1.0, random.normal(size=(8, 2)), random.normal(size=8) * random.choice([0.3, 1.0]), "l2",
-        2,
+        random.normal(size=8) + 1.0, random.normal(size=(8, 2)), random.choice([0.3, 1.0]) * random.normal(size=8),
+        "l2", 2,
     )
     point = random.normal(size=2)
     norm = float(np.linalg.norm(point))
