@@ -135,8 +135,9 @@ def test_generalisation_bound_by_hand():
     assert log_covering_number(RelativeSet.of_shares(1, 0.2, 1.0, 1.0), 0.1) == 0.0
     with pytest.raises(ProblemError, match="below the number of all rows 1000, got 1000"):
         generalisation_bound(ambiguity, rows_per_site=100, vc_dimension=1000)
-    with pytest.raises(ProblemError, match="delta must be above 0 and below 1, got 1.0"):
-        generalisation_bound(ambiguity, rows_per_site=100, vc_dimension=5, delta=1.0)
+    for delta in (0.0, 1.0):
+        with pytest.raises(ProblemError, match=f"delta must be above 0 and below 1, got {delta}"):
+            generalisation_bound(ambiguity, rows_per_site=100, vc_dimension=5, delta=delta)
     with pytest.raises(ProblemError, match="epsilon must be a finite number above 0, got 0"):
         log_covering_number(ambiguity, 0)
     sizes = {"rows_per_site": 100, "vc_dimension": 5, "loss_bound": 1.0}

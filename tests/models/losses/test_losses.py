@@ -92,6 +92,7 @@ def test_tasks() -> None:
         ({"name": "huber", "epsilon": math.inf}, "epsilon of the huber loss must be a finite number above 0"),
         ({"name": "epsilon_insensitive", "epsilon": -0.1}, "must be a finite number at or above 0"),
         ({"name": "hinge", "epsilon": 0.1}, "epsilon belongs to the losses huber and epsilon_insensitive"),
+        ({"name": "hinge", "epsilon": 0.0}, "epsilon belongs to the losses huber and epsilon_insensitive"),
         ({"name": "huber", "quantile": 0.5}, "quantile belongs to the loss pinball"),
     ],
 )
