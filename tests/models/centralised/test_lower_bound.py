@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.basics import TransportNorm
-from models.centralised.hinge import _lower_bound, _stretched
+from models.centralised.hinge import _balanced, _lower_bound, _stretched
 from models.centralised.hinge_solver import PooledPoint, solve_pooled
 from tests.models.centralised.test_hinge_solver import NORMS, Drawn
 
@@ -32,9 +32,31 @@ def test_no_duals_prove_more_than_the_optimum(
         for _ in range(6):
             noise, dual = error * random.normal(size=(2, count)), end.norm_dual + error * random.normal(size=4)
             weights = end.weights + error * random.normal(size=5)
-            for keep, flip in ((end.keep, end.flip), (np.full(count, 0.5), np.zeros(count))):
+            for keep, flip in ((end.keep, end.flip), (np.full(count, 0.5), 0.0), (np.ones(count), 0.0)):
                 found = PooledPoint(weights, keep + noise[0], flip + noise[1], dual, 0, 0.0)
                 assert _lower_bound(problem, found) <= best * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(("radii", "costs"), CASES)
+def test_duals_that_miss_by_digits_are_corrected(radii: tuple[float, ...], costs: tuple[float, ...]) -> None:
+    """Where nothing pays for a slope that is left, it would be all that they prove."""
+    drawn, random = Drawn("l2", radii, costs), np.random.default_rng(1)
+    end = solve_pooled(drawn.problem)
+    keep, flip = np.array([end.keep, end.flip]) + 1e-4 * random.normal(size=(2, end.keep.size))
+    found = _lower_bound(drawn.problem, replace(end, keep=keep, flip=flip))
+    assert found >= drawn.value(end) * (1.0 - 5e-4)
+
+
+def test_row_weights_are_balanced_by_taking_off_the_heavier_side() -> None:
+    problem, random = Drawn("l2", (0.1, 0.02, 0.3), (0.5, 2.0, 1.0)).problem, np.random.default_rng(2)
+    for lean in (0.2, 5.0):
+        keep, flip = random.uniform(0.0, 0.5, (2, problem.share.size))
+        keep[problem.signed[:, -1] > 0] *= min(lean, 1.0)
+        keep[problem.signed[:, -1] < 0] *= min(1.0 / lean, 1.0)
+        kept, flipped = _balanced(problem, keep, flip)
+        assert (kept <= keep).all() and (flipped <= flip).all()
+        assert (problem.share * (flipped - kept)) @ problem.signed[:, -1] == pytest.approx(0.0, abs=1e-14)
+        assert float(problem.share @ (kept + flipped)) > 0.5 * float(problem.share @ (keep + flip))
 
 
 def test_flips_alone_prove_what_the_radii_pay_for() -> None:

@@ -133,3 +133,5 @@ def test_a_run_that_is_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         assert found.dual_residual == pytest.approx(float(np.abs(left).max()), abs=1e-15)
         slack, most = limits - rows.times(found.point), found.primal_residual * float(found.multipliers.sum())
         assert found.gap == pytest.approx(float(slack @ found.multipliers), abs=most + 1e-12)
+        missed = max(found.dual_residual, found.gap) / (1.0 + float(found.multipliers.max()))
+        assert (max(found.primal_residual, missed) <= 1e-10) is (status is SolverStatus.SOLVED)
