@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +13,9 @@ from models.basics import FloatArray, TransportNorm
 from models.geometry.norms import dual_norm
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
+from models.methods.site_answers import ProxCutSite
 from models.problem import RobustSpec, SiteProblem
-from models.prox.bundle import LocalStep, RiskPenalty, local_prox, local_step
+from models.prox.bundle import LocalStep, RiskPenalty, _mixed, fast_prox_fits, local_minorant, local_prox, local_step
 from models.prox.hinge import robust_prox
 from models.worst_case.risk import site_risk
 
@@ -130,3 +133,52 @@ def test_a_cost_of_heights_and_its_conjugate_by_hand() -> None:
     for total in (0.0, 0.5, 3.0):
         most = (total * heights - 2.0 * np.square(heights - 0.25)).max()  # beyond the base, where it rises
         assert bent.conjugate(total) == pytest.approx(float(most), abs=1e-8)
+
+
+def test_the_fast_step_is_for_hinge_rows_that_count_once_and_have_no_walls() -> None:
+    site = drawn_site(1, "hinge", "l2")
+    assert fast_prox_fits(site)
+    for other in (drawn_site(1, "logistic", "l2"), drawn_site(1, "hinge", "l2", True)):
+        assert not fast_prox_fits(other)
+    assert not fast_prox_fits(replace(site, row_weights=np.ones(12)))
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_an_answers_minorant_is_below_the_risk_of_rows_as_often_as_they_count(weighted: bool) -> None:
+    """And near it where its step ends."""
+    random, site = np.random.default_rng(5), drawn_site(5, "hinge", "l2")
+    if weighted:
+        often = random.uniform(0.1, 3.0, 12)
+        site = replace(site, row_weights=often / often.mean())
+    message = {"point": np.array([1.0, -1.0, 0.5, 0.2]), "centre": random.normal(size=4), "penalty": np.array(0.3)}
+    found, ratios = ProxCutSite().answer(site, message, {}), []
+    for u in random.normal(size=(200, 4)):
+        minorant = float(found["minorant_offset"] + found["minorant_slope"] @ u)
+        minorant += float(found["minorant_norm_weight"]) * dual_norm(u[:3], "l2")
+        assert minorant <= site_risk(u, site).value + 1e-9
+        ratios.append(minorant / site_risk(u, site).value)
+    assert max(ratios) > 0.9
+
+
+def test_rows_of_a_proof_make_its_slope_or_are_not_known() -> None:
+    """Of a classification without walls a slope is a sum over the rows; of one cut without rows nothing is."""
+    site = drawn_site(4, "logistic", "l2")
+    step = local_minorant(site, np.array([1.0, -2.0, 0.5, 0.3]), 0.2)
+    assert step.rows is not None
+    np.testing.assert_allclose(np.append(step.rows @ site.features, step.rows.sum()), step.slope, atol=1e-12)
+    shares, known = np.array([0.25, 0.75]), [np.array([1.0, 0.0]), np.array([0.0, 2.0])]
+    mixed = _mixed(shares, known)
+    assert mixed is not None and mixed.tolist() == [0.25, 1.5]
+    assert _mixed(shares, [known[0], None]) is None and _mixed(shares, [None, None]) is None
+
+
+def test_the_proven_point_is_where_the_bounds_own_step_ends() -> None:
+    """Near the solution by the gap, however rough the step is."""
+    site, centre = drawn_site(3, "hinge", "l2"), np.array([1.0, -2.0, 0.5, 0.3])
+    exact = local_prox(site, centre, 0.5)
+    for most in (1, 2, 4, 8):
+        rough = local_step(site, centre, RiskPenalty(2.0), max_cuts=most)
+        assert rough.proven_point is not None and rough.cuts == most
+        away = rough.proven_point - exact.point
+        assert 0.5 * float(away @ away) <= rough.gap + 1e-9
+        assert rough.value >= exact.value - 1e-9 >= rough.value - rough.gap - 2e-9
