@@ -14,6 +14,7 @@ from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall
+from models.worst_case.polytope import evaluate_polytope
 from models.worst_case.risk import site_cut, site_risk, worst_case_risk
 
 pytest.importorskip("cvxpy", reason="polytopes need the extra 'reference'")
@@ -50,6 +51,7 @@ def bounds_hold(site: SiteProblem, weights: FloatArray, random: np.random.Genera
     """Check risk and cut against the exact risk of the box; what they differ by, over the risk."""
     cut, exact = site_cut(weights, site), site_risk(weights, as_box(site)).value
     size = 1.0 + float(np.abs(weights).sum())
+    assert cut.norm_weight == 0.0 and cut.swing is None  # behind walls a cut is a plane
     assert cut.risk >= exact - ROUNDING * size and cut.height <= exact + ROUNDING * size
     for scale in (1e-3, 1.0, 1e3, 1e6):
         other = scale * random.normal(size=weights.shape)
@@ -118,7 +120,7 @@ def test_no_program_where_no_wall_is_met(loss: str, cost: float, monkeypatch: py
     site = polytope_site(np.random.default_rng(1), loss, "l2", 1e-5, cost)
     weights = np.random.default_rng(2).normal(size=site.features.shape[1] + 1)
     cut, free = site_cut(weights, site), site_risk(weights, replace(site, spec=replace(site.spec, support=None)))
-    assert cut.risk == cut.height == free.value
+    assert cut.risk == cut.height == free.value and cut.norm_weight == 0.0
     np.testing.assert_allclose(cut.slope, free.subgradient, rtol=1e-12)
 
 
@@ -152,3 +154,27 @@ def test_the_multiplier_is_what_a_unit_of_the_radius_adds() -> None:
     before, here, after = risk(99.0), risk(100.0), risk(101.0)
     # The risk is concave in the radius.
     assert 1e-4 < after.value - here.value - 1e-7 <= here.dual <= here.value - before.value + 1e-7
+
+
+@pytest.mark.parametrize("upper", [-0.01, 0.01])
+@pytest.mark.parametrize("lower", [-0.01, 0.01])
+def test_the_better_of_each_bound_counts(upper: float, lower: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the program and of the answer without walls; the slope is that of the lower one, with its rows if known."""
+    from models.reference import polytope
+
+    site = polytope_site(np.random.default_rng(3), "hinge", "l2", 2.0, np.inf)
+    weights = np.random.default_rng(4).normal(size=site.features.shape[1])
+    monkeypatch.setattr(polytope, "solve_polytope", lambda *given: None)
+    free = evaluate_polytope(weights, 0.3, site)
+    assert free.slack > 0.05 and free.rows is not None
+    slope = np.full(weights.shape, 7.0)
+    made = polytope.PolytopeBounds(free.value + upper, 0.125, free.value - free.slack + lower, slope, 5.0)
+    monkeypatch.setattr(polytope, "solve_polytope", lambda *given: made)
+    found = evaluate_polytope(weights, 0.3, site)
+    assert found.value == free.value + min(upper, 0.0) and found.multiplier == 0.125
+    assert found.value - found.slack == pytest.approx(free.value - free.slack + max(lower, 0.0))
+    if lower > 0:
+        assert (found.slope == slope).all() and found.intercept_slope == 5.0 and found.rows is None
+    else:
+        assert (found.slope == free.slope).all() and found.intercept_slope == free.intercept_slope
+        assert found.rows is free.rows or (found.rows == free.rows).all()
