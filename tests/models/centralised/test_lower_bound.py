@@ -67,6 +67,17 @@ def test_flips_alone_prove_what_the_radii_pay_for() -> None:
     assert _lower_bound(problem, nothing) == pytest.approx(0.5 * 1.0 + 0.3 * 0.1 + 0.2 * 0.0)
 
 
+@pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2), ("linf", np.inf)])
+def test_a_slope_beyond_what_the_radii_carry_is_paid_for_in_its_norm(norm: TransportNorm, order: float) -> None:
+    """Every row kept in full leaves no room for a correction: Z / ||q|| of the height is proven, by hand."""
+    problem = Drawn(norm, (0.1, 0.02, 0.3), (np.inf, np.inf, np.inf)).problem
+    problem = replace(problem, signed=problem.signed[:, :4])
+    found = PooledPoint(np.zeros(4), np.ones(77), np.zeros(77), np.zeros(4), 0, 0.0)
+    slope, carried = problem.share @ problem.signed, float(problem.price.sum())
+    assert np.linalg.norm(slope, order) > 1.5 * carried
+    assert _lower_bound(problem, found) == pytest.approx(carried / np.linalg.norm(slope, order), rel=1e-12)
+
+
 def test_weights_are_stretched_where_that_costs_nothing() -> None:
     """Separated rows without any price: the least margin becomes 1. Else, or where one is on the wrong side, never."""
     drawn = Drawn("l2", (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)).problem
