@@ -1,0 +1,65 @@
+"""Which rows are whose, and the weight and radius of each site, from what a fit is given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.basics import ProblemError
+from models.estimators.sites import Rows, Sites, one_site, site_radii, site_weights, sites_of, typical_range
+
+FEATURES = np.array([[0.0, 5.0, 1.0], [4.0, 5.0, 2.0], [2.0, 5.0, 11.0]])
+
+
+def test_names_are_sorted_and_rows_point_to_theirs() -> None:
+    for groups in (["b", "a", "b", "c"], np.array(["b", "a", "b", "c"])):
+        found = sites_of(groups, 4)
+        assert found.names == ("a", "b", "c") and found.index.tolist() == [1, 0, 1, 2]
+    assert sites_of([7, 3, 7], 3).names == (3, 7)
+    assert one_site(3).names == ("all",) and one_site(3).index.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_row_without_a_site_is_refused(missing: Any) -> None:
+    with pytest.raises(ProblemError, match="groups must name the site of every row, some are missing"):
+        sites_of(np.array([1.0, missing, 2.0], dtype=object), 3)
+
+
+def test_a_site_whose_rows_count_nothing_is_left_out_and_the_others_keep_their_names() -> None:
+    rows = Rows(
+        np.arange(10.0).reshape(5, 2), np.array(list("vwxyz")), Sites(("a", "b", "c"), np.array([2, 1, 0, 2, 1])),
+        np.array([1.0, 0.0, 0.5, 2.0, 0.0]), np.array([4, 5, 6, 7, 8]),
+    )
+    found = rows.present()
+    assert found.sites.names == ("a", "c") and found.sites.index.tolist() == [1, 0, 1]
+    assert found.outcomes.tolist() == ["v", "x", "y"] and found.counts.tolist() == [1.0, 0.5, 2.0]
+    assert found.features[:, 0].tolist() == [0.0, 4.0, 6.0]
+    assert found.machine is not None and found.machine.tolist() == [4, 6, 7]
+    assert found.present() is found
+
+
+def test_weights_are_alike_by_rows_or_as_stated() -> None:
+    names, rows = ("a", "b", "c"), np.array([10.0, 30.0, 60.0])
+    for given in (None, "uniform"):
+        assert site_weights(given, names, rows).tolist() == [1 / 3] * 3
+    assert site_weights("samples", names, rows) == pytest.approx([0.1, 0.3, 0.6])
+    assert site_weights({"c": 0.2, "a": 0.5, "b": 0.3}, names, rows).tolist() == [0.5, 0.3, 0.2]
+    for wrong in ({"a": 0.5, "b": 0.5}, {"a": 0.5, "b": 0.3, "c": 0.1, "d": 0.1}):
+        with pytest.raises(ProblemError, match="weights is given for groups"):
+            site_weights(wrong, names, rows)
+
+
+def test_a_radius_by_rows_is_a_tenth_of_a_row_in_units_of_the_features_or_of_a_flip() -> None:
+    """1 / (10 N) of what 1 is in scaled units, at most of what a label costs: else all flips would be paid for."""
+    names, rows = ("a", "b"), np.array([10.0, 40.0])
+    assert typical_range(FEATURES) == 7.0  # the median of 4 and 10; what never varies has no say
+    assert site_radii("samples", names, rows, FEATURES, math.inf) == pytest.approx([0.07, 0.0175])
+    assert site_radii("samples", names, rows, FEATURES, 2.0) == pytest.approx([0.02, 0.005])
+    assert site_radii("samples", names, rows, FEATURES[:1], math.inf) == pytest.approx([0.01, 0.0025])
+    assert site_radii(0.25, names, rows, FEATURES, 2.0) == [0.25, 0.25]
+    assert site_radii({"b": "samples", "a": 0.5}, names, rows, FEATURES, 2.0) == pytest.approx([0.5, 0.005])
+    with pytest.raises(ProblemError, match="radius is given for groups 'a', the data are of groups 'a', 'b'"):
+        site_radii({"a": 0.5}, names, rows, FEATURES, 2.0)
