@@ -308,8 +308,10 @@ def test_refusals() -> None:
         nystrom_lift(np.array([[0.5, 1.5]]), bandwidth=1.0)
     with pytest.raises(ProblemError, match="bandwidth"):
         nystrom_lift(np.array([[0.5, 0.5]]), bandwidth=0.0)
-    with pytest.raises(ProblemError, match=r"takes features \(n, 3\)"):
-        spline_lift(3, 5).apply(np.zeros((2, 4)))
+    for lift in LIFTS.values():
+        for shape in ((2, 2), (2, 4), (3,)):
+            with pytest.raises(ProblemError, match=r"takes features \(n, 3\)"):
+                lift.apply(np.zeros(shape))
     with pytest.raises(ProblemError, match="slopes must have length 15, got 4"):
         spline_lift(3, 5).steepness(np.zeros((2, 4)), "l2")
 
