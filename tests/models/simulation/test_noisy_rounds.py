@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.cohorts.noise import NoisePlan, NoiseTerms
+from models.cohorts.noise import NoisePlan, NoiseTerms, noisy_words
+from models.cohorts.noisy_bounds import bounded_answer
 from models.problem import RobustSpec, SiteProblem
 from models.simulation import noisy_rounds
 from models.simulation.noisy_rounds import train_with_noise
@@ -34,15 +35,14 @@ class Noted:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.asked, self.told = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
-        words, bounded = noisy_rounds.noisy_words, noisy_rounds.bounded_answer
 
         def noted_words(*given: Any) -> Any:
             self.asked.append(given)
-            return words(*given)
+            return noisy_words(*given)
 
         def noted_answer(*given: Any, **more: Any) -> Any:
             self.told.append((*given, more["complete"]))
-            return bounded(*given, **more)
+            return bounded_answer(*given, **more)
 
         patch.setattr(noisy_rounds, "noisy_words", noted_words)
         patch.setattr(noisy_rounds, "bounded_answer", noted_answer)
