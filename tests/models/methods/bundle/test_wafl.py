@@ -190,5 +190,7 @@ def test_a_site_that_goes_away_enters_both_bounds_by_its_cuts_and_its_floor(firs
         state = method.server.step(state, problem, answers)
         found = method.server.certificate(state)
         assert found.lower <= found.upper * (1 + 1e-9)
+        known = {name: each.spec.radius for name, each in sites.items() if name != "site-2" or first > 1}
+        assert state.floor.tolist() == [known.get(name, 0.0) for name in sites]
     assert found.fresh_weight == pytest.approx(2 / 3)
     assert method.server.carried_proof(state, problem) is None  # others cannot judge cuts in a price
