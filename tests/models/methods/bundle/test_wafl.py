@@ -182,15 +182,34 @@ def test_a_site_that_goes_away_enters_both_bounds_by_its_cuts_and_its_floor(firs
         SiteTerms(name, 1 / 3, each.spec.radius, each.spec.label_flip_cost) for name, each in sites.items()
     )
     problem = ServerProblem(3, terms, "l2", True, parameters=dict(method.parameters))
-    state = method.server.init(problem)
+    state, lower = method.server.init(problem), 0.0
     for number in range(1, 16):
         messages = method.server.messages(state, problem)
         there = [name for name in sites if name != "site-2" or number < first]
         answers = {name: method.site.answer(sites[name], messages[name], method.parameters) for name in there}
         state = method.server.step(state, problem, answers)
         found = method.server.certificate(state)
-        assert found.lower <= found.upper * (1 + 1e-9)
+        assert lower <= found.lower <= found.upper * (1 + 1e-9)
+        lower = found.lower
         known = {name: each.spec.radius for name, each in sites.items() if name != "site-2" or first > 1}
         assert state.floor.tolist() == [known.get(name, 0.0) for name in sites]
     assert found.fresh_weight == pytest.approx(2 / 3)
     assert method.server.carried_proof(state, problem) is None  # others cannot judge cuts in a price
+
+
+def test_an_answer_as_cuts_lies_below_the_risk_in_weights_and_price() -> None:
+    """By these a plant's answers are held to one another; its floor is a cut in the price."""
+    random, site, method = np.random.default_rng(2), drawn_sites(flip_cost=0.7)["site-1"], METHODS["wafl"]
+    w, t = random.normal(size=4), 1.5
+    cuts = method.server.as_cuts(method.site.answer(site, {"point": w, "price": np.array(t)}, {}))
+    assert cuts["risk"] == cuts["cut_height"] == priced_risk(w, t, site)[0]
+    assert cuts["norm_weight"] == cuts["minorant_norm_weight"] == 0.0
+    lowest = np.inf
+    for _ in range(200):
+        u, s = 3.0 * random.normal(size=4), random.uniform(0.0, 8.0)
+        there, away = priced_risk(u, s, site)[0], np.append(u - w, s - t)
+        assert cuts["cut_height"] + cuts["slope"] @ away <= there + 1e-12
+        below = float(cuts["minorant_offset"] + cuts["minorant_slope"] @ np.append(u, s))
+        assert 0.0 <= below <= there + 1e-12
+        lowest = min(lowest, there - below)
+    assert lowest < 0.5 and below == pytest.approx(site.spec.radius * s)
