@@ -129,6 +129,13 @@ def test_size_of_the_set_against_all_corners(seed, n, phi):
     assert ambiguity.skewness() == pytest.approx(max(n * (corner @ corner) for corner in corners), abs=1e-9)
 
 
+def test_a_total_is_of_all_risks_or_not_known():
+    ambiguity = RelativeSet.of_shares(3, 0.2, 0.5, 0.5)
+    rows = np.array([[1.0, 2.0, 4.0], [1.0, np.nan, 4.0], [np.nan, np.nan, np.nan], [np.inf, 1.0, 1.0]])
+    assert ambiguity.totals(rows).tolist() == [ambiguity.largest(rows[0]), np.inf, np.inf, np.inf]
+    assert ambiguity.largest(rows[0]) == pytest.approx((2 / 3 * 4 + 1 / 3 * 2 - 0.2 * (2 / 3 * 1 + 1 / 3 * 2)) / 0.8)
+
+
 def test_sum_norm_of_unequal_caps_is_a_search_over_sets_of_sites():
     worst, best = CappedSimplex(np.array([0.7, 0.6, 0.2, 0.1])), CappedSimplex(np.array([0.2, 0.5, 0.3, 0.1]))
     part = max(
