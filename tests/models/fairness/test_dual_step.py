@@ -12,6 +12,7 @@ from models.basics import ProblemError
 from models.fairness.ambiguity_set import RelativeSet, balanced_phi, check_convexity
 from models.fairness.dual_step import dual_step, nearest_member
 from models.geometry.capped_simplex import CappedSimplex
+from models.geometry.linear_program import Optimum
 from models.geometry.projections import water_level
 
 SHARES = (1.0, 0.7, 0.5, 1 / 3, 0.2, 0.1)
@@ -144,6 +145,16 @@ def test_sum_norm_of_unequal_caps_is_a_search_over_sets_of_sites():
         for inside in combinations(range(4), size)
     )
     assert RelativeSet(worst, best, 0.5).sum_norm() == pytest.approx(2 * part / 0.5 - 1, abs=1e-12)
+
+
+@pytest.mark.parametrize(("bound", "part"), [(-0.9, 0.9), (-np.inf, 1.0), (np.nan, 1.0)])
+def test_a_search_that_was_stopped_says_no_less_than_there_is(bound, part, monkeypatch):
+    """Its own bound, or that no part is above 1: a size that is too small would promise convergence."""
+    stopped = Optimum(False, np.zeros(6), bound, "time is up")
+    monkeypatch.setattr("models.fairness.ambiguity_set.solve_linear_program", lambda *given: stopped)
+    worst, best = CappedSimplex(np.array([0.7, 0.6, 0.2, 0.1])), CappedSimplex(np.array([0.2, 0.5, 0.3, 0.1]))
+    expected = min(2 * part / 0.5 - 1, 1.5 / 0.5)
+    assert RelativeSet(worst, best, 0.5).sum_norm() == pytest.approx(expected)
 
 
 def test_skewness_of_equal_shares_in_closed_form():
