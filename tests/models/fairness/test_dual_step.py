@@ -227,6 +227,7 @@ def test_water_level_meets_its_total():
             "losses must be finite, 1 are not",
         ),
         (lambda: check_convexity(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), 2.0, 1.0), "0 <= m_f <= M_f"),
+        (lambda: check_convexity(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), 0.0, 0.0), "with M_f above 0"),
         (lambda: balanced_phi(-1.0, 0.0, 0.0), "worst must be"),
     ],
 )
