@@ -163,7 +163,7 @@ def test_the_better_of_each_bound_counts(upper: float, lower: float, monkeypatch
     from models.reference import polytope
 
     site = polytope_site(np.random.default_rng(3), "hinge", "l2", 2.0, np.inf)
-    weights = np.random.default_rng(4).normal(size=site.features.shape[1])
+    weights: FloatArray = np.random.default_rng(4).normal(size=(site.features.shape[1],))
     monkeypatch.setattr(polytope, "solve_polytope", lambda *given: None)
     free = evaluate_polytope(weights, 0.3, site)
     assert free.slack > 0.05 and free.rows is not None

@@ -11,7 +11,7 @@ import pytest
 from models.basics import ProblemError, TransportNorm
 from models.cuts.cut_model import CutModel
 from models.losses.catalogue import get_loss
-from models.methods.bundle.wafl import priced_risk, priced_rows, priced_value
+from models.methods.bundle.wafl import WaflServer, priced_risk, priced_rows, priced_value
 from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import train
@@ -201,7 +201,7 @@ def test_an_answer_as_cuts_lies_below_the_risk_in_weights_and_price() -> None:
     """By these a plant's answers are held to one another; its floor is a cut in the price."""
     random, site, method = np.random.default_rng(2), drawn_sites(flip_cost=0.7)["site-1"], METHODS["wafl"]
     w, t = random.normal(size=4), 1.5
-    cuts = method.server.as_cuts(method.site.answer(site, {"point": w, "price": np.array(t)}, {}))
+    cuts = WaflServer().as_cuts(method.site.answer(site, {"point": w, "price": np.array(t)}, {}))
     assert cuts["risk"] == cuts["cut_height"] == priced_risk(w, t, site)[0]
     assert cuts["norm_weight"] == cuts["minorant_norm_weight"] == 0.0
     lowest = np.inf
