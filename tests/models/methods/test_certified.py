@@ -14,7 +14,7 @@ from models.methods.splitting.consensus_admm import AdmmServer, AdmmState
 from models.methods.splitting.subgradient import SubgradientServer
 from models.problem import Status
 from tests.models.cuts.test_evidence import known
-from tests.models.cuts.told import problem_of
+from tests.models.cuts.told import answer_of, problem_of
 
 
 def test_a_state_of_some_sites_has_their_rows_in_their_order() -> None:
@@ -66,3 +66,19 @@ def test_the_first_point_is_zero_and_is_asked_of_every_site() -> None:
     assert list(messages) == ["a", "b", "c", "d", "e"]
     assert all((each["point"] == np.zeros(3)).all() for each in messages.values())
     assert isinstance(state.evidence, Evidence) and (server.asked(state) == 0.0).all()
+
+
+@pytest.mark.parametrize("liar", ["a", "c", "e"])
+def test_who_contradicts_what_it_said_before_is_named(liar: str) -> None:
+    """A flat cut at 1 says that the risk is 1 at least wherever it is asked, at the end too; of absent sites nothing."""
+    server, problem = SubgradientServer(), problem_of()
+    state = server.init(problem)
+    first = {name: answer_of(1.0, (0.1, 0.0, 0.0) if name != liar else (0.0, 0.0, 0.0)) for name in "abcde"}
+    state = server.step(state, problem, first)
+    point = server.asked(state)
+    told = {name: answer_of(1.0 + 0.1 * float(point[0]), (0.1, 0.0, 0.0)) for name in "abcde" if name != liar}
+    lie = {liar: answer_of(0.5)}
+    assert server.contradictions(state, problem, told) == {}
+    assert set(server.contradictions(state, problem, {**told, **lie})) == {liar}
+    assert set(server.false_ends(state, problem, np.zeros(3), {name: 1.0 for name in "abcde"} | {liar: 0.5})) == {liar}
+    assert server.false_ends(state, problem, np.zeros(3), {name: 1.0 for name in "abcde"} | {"nobody": 0.5}) == {}
