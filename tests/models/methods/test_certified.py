@@ -71,7 +71,7 @@ def test_the_first_point_is_zero_and_is_asked_of_every_site() -> None:
 @pytest.mark.parametrize("liar", ["a", "c", "e"])
 def test_who_contradicts_what_it_said_before_is_named(liar: str) -> None:
     """A flat cut at 1 says that the risk is 1 at least wherever it is asked, at the end too; of absent sites nothing."""
-    server, problem = SubgradientServer(), problem_of()
+    server, problem = SubgradientServer(), problem_of(parameters={"step_size": 1.0, "step_power": 1.0})
     state = server.init(problem)
     first = {name: answer_of(1.0, (0.1, 0.0, 0.0) if name != liar else (0.0, 0.0, 0.0)) for name in "abcde"}
     state = server.step(state, problem, first)
@@ -80,5 +80,6 @@ def test_who_contradicts_what_it_said_before_is_named(liar: str) -> None:
     lie = {liar: answer_of(0.5)}
     assert server.contradictions(state, problem, told) == {}
     assert set(server.contradictions(state, problem, {**told, **lie})) == {liar}
-    assert set(server.false_ends(state, problem, np.zeros(3), {name: 1.0 for name in "abcde"} | {liar: 0.5})) == {liar}
-    assert server.false_ends(state, problem, np.zeros(3), {name: 1.0 for name in "abcde"} | {"nobody": 0.5}) == {}
+    true = dict.fromkeys("abcde", 1.0)
+    assert set(server.false_ends(state, problem, np.zeros(3), true | {liar: 0.5})) == {liar}
+    assert server.false_ends(state, problem, np.zeros(3), true | {"nobody": 0.5}) == {}
