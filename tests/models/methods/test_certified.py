@@ -70,7 +70,7 @@ def test_the_first_point_is_zero_and_is_asked_of_every_site() -> None:
 
 @pytest.mark.parametrize("liar", ["a", "c", "e"])
 def test_who_contradicts_what_it_said_before_is_named(liar: str) -> None:
-    """A flat cut at 1 says that the risk is 1 at least wherever it is asked, at the end too; of absent sites nothing."""
+    """A flat cut at 1 says that the risk is 1 at least wherever it is asked, at the end too."""
     server, problem = SubgradientServer(), problem_of(parameters={"step_size": 1.0, "step_power": 1.0})
     state = server.init(problem)
     first = {name: answer_of(1.0, (0.1, 0.0, 0.0) if name != liar else (0.0, 0.0, 0.0)) for name in "abcde"}
