@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,21 +28,24 @@ CASES = [
 ]
 
 
-def projected(seed: int, norm: Any, swings: bool, ball: Any) -> tuple[CutModel, ModelPoint, Any]:
+def projected(seed: int, norm: Any, swings: bool, ball: Any, floor: float = 0.1) -> tuple[CutModel, ModelPoint, Any]:
+    """High floors hold some of the sites up in place of cuts."""
     model, centre = drawn(seed, 4, 5, True, norm, swings, ball)
+    model = replace(model, floor=np.full(4, floor))
     lowest, height = model.value(minimise(model, centre).point), model.value(centre)
     return model, project(model, centre, lowest + 0.3 * (height - lowest)), centre
 
 
 @pytest.mark.parametrize(("seed", "norm", "swings", "ball"), CASES)
-@pytest.mark.parametrize("few", [0, 200])
+@pytest.mark.parametrize(("few", "floor"), [(0, 0.1), (200, 0.1), (200, 1.5)])
 def test_slopes_of_the_sites_make_the_step_and_are_those_of_their_models(
-    seed: int, norm: Any, swings: bool, ball: Any, few: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, norm: Any, swings: bool, ball: Any, few: int, floor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the worst mixture they sum to (best - point) / nu; each is a subgradient of its site's model at the point."""
     monkeypatch.setattr(level, "_FEW_HELD", few)
-    model, found, best = projected(seed, norm, swings, ball)
+    model, found, best = projected(seed, norm, swings, ball, floor)
     assert found.level_price > 0
+    assert floor < 1.0 or norm == "l1" or model.with_mixture(found.mixture).floors_left(found.multipliers).max() > 0.01
     slopes = _site_slopes(model, found, best)
     np.testing.assert_allclose(found.mixture @ slopes, (best - found.point) / found.level_price, atol=1e-5)
     random, here = np.random.default_rng(seed), model.site_values(found.point[None])[0]
