@@ -41,7 +41,9 @@ def rounds(**more: Any) -> tuple[CohortRounds, Any, dict[str, tuple[int, ...]]]:
 def test_an_answer_is_the_mean_of_the_plants_by_their_shares_of_the_cohort() -> None:
     """To the digits of the words; a part of a cohort tells no risk, and one of which nobody is there nothing."""
     there, messages, shapes = rounds()
-    own = {name: METHOD.site.answer(site, messages["one"], {}) for name, site in plants().items()}
+    messages["two"]["point"] = np.array([1.0, -0.5, 0.2])  # each cohort is asked what it is asked
+    of = {site: cohort for cohort, members in COHORTS.items() for site in members}
+    own = {name: METHOD.site.answer(site, messages[of[name]], {}) for name, site in plants().items()}
     found = there.answers(messages, shapes)
     for cohort, members in COHORTS.items():
         whole = sum(WEIGHTS[site] for site in members)

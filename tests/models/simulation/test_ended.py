@@ -65,6 +65,10 @@ def test_a_cohort_goes_on_where_all_its_plants_and_their_shares_are_the_same() -
     ):
         found = ended(COHORTS).goes_on(Warm(), cohort_problem(single, cohorts), single, cohorts, set(unchanged))
         assert found == ("state", ["one", "two"], list(cohorts), kept)
+    more = problem_of([*NAMES, "x", "y", "z"])
+    dealt = {"new": ("x", "y", "z"), "two": COHORTS["two"], "one": COHORTS["one"]}
+    found = ended(COHORTS).goes_on(Warm(), cohort_problem(more, dealt), more, dealt, set(NAMES))
+    assert found[3] == [-1, 1, 0]
     # Weights that move within a cohort change its mean; those of whole cohorts do not.
     uneven = [0.1, 0.2, 1 / 6, 1 / 6, 1 / 6, 1 / 5]
     for weights, kept in ((uneven, [-1, -1]), ([0.1] * 3 + [0.7 / 3] * 3, [0, 1])):
