@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from models.basics import ProblemError
 from models.fairness.ambiguity_set import RelativeSet, balanced_phi, check_convexity
-from models.fairness.dual_step import dual_step, nearest_member
+from models.fairness.dual_step import _gap, dual_step, nearest_member
 from models.geometry.capped_simplex import CappedSimplex
 from models.geometry.linear_program import Optimum
 from models.geometry.projections import water_level
@@ -89,6 +89,20 @@ def test_equal_caps_give_the_projection_on_the_orders_of_one_vector():
     expected = np.empty(7)
     expected[order] = point[order] - levels
     assert nearest_member(ambiguity, point).weights == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.2, 0.7])
+def test_a_gap_is_what_the_best_member_would_gain_and_bounds_the_distance(phi):
+    """For any a and b of the sets: what is left of the residual, in (1 - phi) of lambda."""
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        ambiguity = random_set(rng, 6, phi)
+        point, a, b = rng.normal(size=6), ambiguity.worst.nearest(rng.random(6)), ambiguity.best.nearest(rng.random(6))
+        residual = (1 - phi) * point - a + phi * b
+        gap = _gap((1 - phi) * point, a, b, ambiguity)
+        assert gap == pytest.approx((1 - phi) * ambiguity.largest(residual) - residual @ (a - phi * b))
+        away = (a - phi * b) / (1 - phi) - nearest_member(ambiguity, point).weights
+        assert (1 - phi) ** 2 * (away @ away) <= gap + 1e-12
 
 
 def test_members_stay_members_whatever_the_scale():
