@@ -167,8 +167,7 @@ def test_a_search_that_was_stopped_says_no_less_than_there_is(bound, part, monke
     stopped = Optimum(False, np.zeros(6), bound, "time is up")
     monkeypatch.setattr("models.fairness.ambiguity_set.solve_linear_program", lambda *given: stopped)
     worst, best = CappedSimplex(np.array([0.7, 0.6, 0.2, 0.1])), CappedSimplex(np.array([0.2, 0.5, 0.3, 0.1]))
-    expected = min(2 * part / 0.5 - 1, 1.5 / 0.5)
-    assert RelativeSet(worst, best, 0.5).sum_norm() == pytest.approx(expected)
+    assert RelativeSet(worst, best, 0.5).sum_norm() == pytest.approx(min(2 * part / 0.5 - 1, 1.5 / 0.5))
 
 
 def test_skewness_of_equal_shares_in_closed_form():
