@@ -98,6 +98,14 @@ def test_neither_the_order_of_nodes_nor_the_room_beside_them_matters(network: Gr
     assert np.abs(other - expected).max() > 1e-3
 
 
+@every_network
+def test_kinds_of_edges_tell_messages_apart_and_nothing_else(network: GraphObjective) -> None:
+    nodes, weights = np.random.default_rng(2).normal(size=(4, 3)), parameters(network)
+    plain, kinds = (pack_graph(nodes, path(4), 5, each)[None] for each in ([1, 1, 1], [1, 2, 1]))
+    same = np.allclose(network.embeddings(weights, plain), network.embeddings(weights, kinds), atol=1e-12)
+    assert same is (network.kind != "mpnn")
+
+
 def test_a_layer_is_that_of_kipf_and_welling() -> None:
     """A chain of two nodes by hand: both have degree two with their own loop, so S is 1/2 everywhere."""
     network = GraphObjective(1, 2, hidden=1, layers=1)

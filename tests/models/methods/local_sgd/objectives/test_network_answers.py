@@ -58,3 +58,33 @@ def test_shares_add_up_to_what_the_score_is_above_the_middle() -> None:
     middle = network.scores(weights, np.full((1, 3), 0.5))[0]
     above = network.scores(weights, rows)[np.arange(6), classes] - middle[classes]
     np.testing.assert_allclose(shares.sum(axis=1), above, atol=0.05 * np.abs(above).max())
+
+
+@given(st.integers(0, 10**6))
+def test_in_l2_the_tighter_of_two_bounds_counts(seed: int) -> None:
+    """By the entries of the gradient, or by the sizes of both layers; either may be the less."""
+    random = np.random.default_rng(seed)
+    inner, outer = random.normal(size=(5, 3)), random.normal(size=5)
+    signed = outer[:, None] * inner
+    entries = np.maximum(np.maximum(signed, 0.0).sum(axis=0), np.maximum(-signed, 0.0).sum(axis=0))
+    sizes = np.linalg.norm(outer) * np.linalg.svd(inner, compute_uv=False)[0]
+    assert float(steepness(inner, outer, "l2")) == pytest.approx(min(np.linalg.norm(entries), sizes))
+
+
+def test_scores_that_never_change_have_a_radius_without_end() -> None:
+    network, weights = drawn(1)
+    inner, bias, outer, _ = network.layers(weights, 3)
+    flat = np.concatenate([inner.ravel(), bias, 0.0 * outer.ravel(), [1.0, 0.0, 2.0]])
+    assert np.isinf(network_radius(network, flat, np.full((2, 3), 0.3), "l2")).all()
+
+
+def test_shares_are_by_midpoints() -> None:
+    """A unit that is lit from a quarter of a step on: the middle of that step is, its ends are not."""
+    network = NetworkObjective(2, 1, 0.0)
+    for lit in (5.25, 40.25):
+        away = 0.4
+        inner, bias = np.array([[2.0]]), np.array([-2.0 * (0.5 + away * lit / 64)])
+        parts = [inner.ravel(), bias, np.array([1.0, 0.0]), np.zeros(2)]
+        found = network_shares(network, np.concatenate(parts), np.array([[0.5 + away]]), np.array([0]))[0, 0]
+        exact = 2.0 * away * (1.0 - lit / 64)
+        assert abs(found - exact) <= 0.5 * 2.0 * away / 64
