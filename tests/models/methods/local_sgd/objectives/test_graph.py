@@ -178,8 +178,13 @@ def test_the_methods_of_local_steps_train_it(network: GraphObjective) -> None:
 def test_what_is_no_graph_is_refused() -> None:
     with pytest.raises(ProblemError, match="1 to 5 nodes, got 6"):
         pack_graph(np.ones((6, 3)), [], 5)
-    with pytest.raises(ProblemError, match="joins nodes 0 and 2, but the graph has 2"):
-        pack_graph(np.ones((2, 3)), [(0, 2)], 5)
+    for one, other in ((0, 2), (2, 0), (-1, 0), (0, -1)):
+        with pytest.raises(ProblemError, match=f"joins nodes {one} and {other}, but the graph has 2"):
+            pack_graph(np.ones((2, 3)), [(one, other)], 5)
+    with pytest.raises(ProblemError, match="1 to 5 nodes, got 0"):
+        pack_graph(np.ones((0, 3)), [], 5)
+    with pytest.raises(ProblemError, match=r"each of the 2 edges needs a kind of 1 or more, got \[1\]"):
+        pack_graph(np.ones((3, 3)), path(3), 5, [1])
     with pytest.raises(ProblemError, match="joins node 1 to itself"):
         pack_graph(np.ones((2, 3)), [(1, 1)], 5)
     with pytest.raises(ProblemError, match=r"each of the 1 edges needs a kind of 1 or more, got \[0\]"):
