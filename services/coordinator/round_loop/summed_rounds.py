@@ -25,7 +25,8 @@ from services.contracts.wire.masking import threshold_of
 from services.coordinator.asking.openings import is_false
 from services.coordinator.asking.poll import Question
 from services.coordinator.asking.ports import SiteTransport
-from services.coordinator.round_loop.cohort_sums import FALSE_SHARES, CohortSums, Summed, opened_bytes
+from services.coordinator.round_loop.cohort_sums import FALSE_SHARES, CohortSums, Summed
+from services.coordinator.round_loop.mask_exchange import opened_bytes
 from services.coordinator.run_state.evaluation import ScoresOnSums
 from services.coordinator.run_state.noisy_sums import NoisyCohorts
 from services.coordinator.run_state.refusals import is_final, without_answers
