@@ -30,8 +30,9 @@ from services.coordinator.round_loop.mask_exchange import opened_bytes
 from services.coordinator.run_state.evaluation import ScoresOnSums
 from services.coordinator.run_state.noisy_sums import NoisyCohorts
 from services.coordinator.run_state.refusals import is_final, without_answers
+from services.coordinator.run_state.run_errors import ContradictingAnswersError, TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
-from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
+from services.coordinator.run_state.training_state import Training
 from services.masking.scores import summed_scores
 
 KeepCase = Callable[[str, str, bytes], None]

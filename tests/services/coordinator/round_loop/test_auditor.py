@@ -24,7 +24,8 @@ from services.contracts.wire.messages import Kind, Task
 from services.coordinator.asking import poll
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import summed_rounds
-from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
+from services.coordinator.run_state.run_errors import ContradictingAnswersError, TooFewSitesError
+from services.coordinator.run_state.training_state import Training
 from services.masking import committer
 from services.masking.unmasking import deliveries
 from services.site_agent.rules.policy import Refusal, SitePolicy
