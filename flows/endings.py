@@ -11,7 +11,7 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 from flows.lease import IN_PROGRESS
 from flows.orders import NOT_ASKED
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
-from services.coordinator.run_state.training_state import RunCancelledError
+from services.coordinator.run_state.run_errors import RunCancelledError
 from services.round_store.run_rows import OVERTAKEN
 
 SKIPPED = "Skipped"

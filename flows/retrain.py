@@ -42,7 +42,8 @@ from services.contracts.errors import BallastError
 from services.contracts.history.run import Run
 from services.contracts.plans.plan_problem import couples
 from services.contracts.versions.draft import VersionDraft
-from services.coordinator.run_state.training_state import RunCancelledError, TrainedModel
+from services.coordinator.run_state.run_errors import RunCancelledError
+from services.coordinator.run_state.training_state import TrainedModel
 from services.coordinator.training import Coordinator
 from services.process.end_with_parent import end_with_parent
 from services.process.log_lines import about, set_up_logs

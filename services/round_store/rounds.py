@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 from sqlalchemy import delete, insert, select
@@ -27,8 +28,8 @@ def check_record(record: RoundRecord) -> None:
     wrong = sorted(name for name, value in numbers.items() if math.isnan(value))
     if wrong:
         raise InvalidInputError(f"round {record.round}: {', '.join(wrong)} is not a number")
-    sites = [answer.site_id for answer in record.answers]
-    twice = sorted({site for site in sites if sites.count(site) > 1})
+    told = Counter(answer.site_id for answer in record.answers)
+    twice = sorted(site for site, times in told.items() if times > 1)
     if twice:
         raise InvalidInputError(f"round {record.round}: more than one answer of site {', '.join(twice)}")
 

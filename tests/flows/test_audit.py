@@ -16,7 +16,7 @@ from api.models.service import promote
 from flows.publish import promote_if_gates_hold
 from services.contracts.errors import ConflictError
 from services.contracts.keys.signing import new_seed_file
-from services.coordinator.run_state.training_state import ContradictingAnswersError
+from services.coordinator.run_state.run_errors import ContradictingAnswersError
 from services.site_agent.settings import CsvSource
 from tests.flows.conftest import RIG, policy, write_rows
 

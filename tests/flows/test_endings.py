@@ -17,7 +17,7 @@ from flows.wiring import BUSY_SECONDS, FlowContext, open_context
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
-from services.coordinator.run_state.training_state import RunCancelledError
+from services.coordinator.run_state.run_errors import RunCancelledError
 from services.process.settings import Settings
 from services.round_store.run_rows import OVERTAKEN
 from services.round_store.store import RoundStore

@@ -19,7 +19,7 @@ from services.bus.configuration import BusFiles
 from services.bus.server import prepare
 from services.contracts.errors import UnavailableError
 from services.coordinator.asking.nats_transport import NatsTransport
-from services.coordinator.run_state.training_state import RunCancelledError
+from services.coordinator.run_state.run_errors import RunCancelledError
 from services.process.settings import Settings
 from tests.nats_server import start
 from tests.ports import free_port

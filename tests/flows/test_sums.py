@@ -15,7 +15,7 @@ from models.problem import Status
 from services.contracts.history.plan_notices import plan_notices
 from services.contracts.plans.gates import Gates
 from services.coordinator.asking import nats_transport
-from services.coordinator.run_state.training_state import TooFewSitesError
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.registry.gates import check_gates, failed_gates
 from services.reporting.report_page import report_page
 from services.site_agent.door.masked_runs import MaskedRuns

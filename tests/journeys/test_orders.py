@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,10 @@ def test_a_date_of_the_schedule_is_taken(works: Any, yearly: dict[str, Any]) -> 
     wait_until(lambda: works.newest_run("minutely") is not None, "run of the schedule", 0.25)
     works.store.plans.set_paused("minutely", True)
     run = works.wait_for_run("minutely")
-    assert run.status == "completed" and run.created_at.second < 40, run.reason
+    assert run.status == "completed", run.reason
+    flow_run = ask_prefect(works, f"/flow_runs/{run.flow_run_id}")
+    date = datetime.fromisoformat(flow_run["expected_start_time"])
+    assert flow_run["auto_scheduled"] and date.second == 0 and date <= run.created_at, flow_run
 
 
 def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(

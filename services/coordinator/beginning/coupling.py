@@ -22,8 +22,9 @@ from services.coordinator.beginning.joining import Joining
 from services.coordinator.beginning.tuning import cut_shapes_of
 from services.coordinator.beginning.tuning_exchange import TuningAnswers, TuningQuestion
 from services.coordinator.round_loop.run_parts import RunParts
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of, server_problem
-from services.coordinator.run_state.training_state import TooFewSitesError, TrainedModel
+from services.coordinator.run_state.training_state import TrainedModel
 
 LOG = logging.getLogger("ballast.coordinator")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.tuning.rungs import Exchange
-from services.coordinator.run_state.training_state import ContradictingAnswersError
+from services.coordinator.run_state.run_errors import ContradictingAnswersError
 
 _ROUNDING = 1e-6
 """Of a count, whole in a plant's words and so in the sum of a cohort's."""

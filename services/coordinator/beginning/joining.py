@@ -26,9 +26,9 @@ from services.coordinator.beginning.tuning_exchange import TuningAnswers, Tuning
 from services.coordinator.round_loop.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS
 from services.coordinator.run_state.refusals import UNTUNED, is_final, untuned_for, without_answers
+from services.coordinator.run_state.run_errors import TooFewSitesError, TuningBudgetError
 from services.coordinator.run_state.sample_counts import with_samples_held
 from services.coordinator.run_state.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
-from services.coordinator.run_state.training_state import TooFewSitesError, TuningBudgetError
 from services.coordinator.run_state.warm_start import run_start
 
 LOG = logging.getLogger("ballast.coordinator")

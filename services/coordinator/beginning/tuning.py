@@ -41,8 +41,8 @@ from services.contracts.problems.tuning_curve import TuningCurve, tuned_candidat
 from services.contracts.problems.tuning_task import TuningPart, TuningTask
 from services.coordinator.beginning.held_out_counts import check_counts
 from services.coordinator.beginning.tuning_exchange import Ask, Shapes, TuningAnswers, TuningQuestion
+from services.coordinator.run_state.run_errors import NothingCountedError, TuningBudgetError
 from services.coordinator.run_state.terms import cohorts_of, server_problem
-from services.coordinator.run_state.training_state import NothingCountedError, TuningBudgetError
 
 
 def base_of(plan: Plan) -> str:

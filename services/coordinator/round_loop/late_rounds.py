@@ -23,7 +23,8 @@ from services.coordinator.round_loop.run_parts import Kept, RunParts, shortage, 
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS
 from services.coordinator.run_state.copies import alike, left_out
 from services.coordinator.run_state.evaluation import Evaluation
-from services.coordinator.run_state.training_state import TooFewSitesError, Training
+from services.coordinator.run_state.run_errors import TooFewSitesError
+from services.coordinator.run_state.training_state import Training
 from services.process.tracing import span
 
 LOG = logging.getLogger("ballast.coordinator")

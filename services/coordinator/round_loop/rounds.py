@@ -18,8 +18,9 @@ from services.coordinator.round_loop.run_parts import Kept, RunParts, sites_need
 from services.coordinator.round_loop.summed_rounds import RoundOnSums
 from services.coordinator.run_state.copies import alike, left_out
 from services.coordinator.run_state.evaluation import Evaluation
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.terms import exclusions_note
-from services.coordinator.run_state.training_state import TooFewSitesError, Training
+from services.coordinator.run_state.training_state import Training
 from services.process.tracing import span
 from services.verification.contradiction import write_evidence
 

@@ -22,8 +22,9 @@ from services.coordinator.asking.ports import RunStore, SiteTransport
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS, SummedRounds
 from services.coordinator.run_state.noisy_sums import noise_plan, server_half
 from services.coordinator.run_state.refusals import is_final
+from services.coordinator.run_state.run_errors import RunCancelledError, TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of, server_problem, site_specs
-from services.coordinator.run_state.training_state import RunCancelledError, TooFewSitesError, Training
+from services.coordinator.run_state.training_state import Training
 from services.coordinator.run_state.warm_start import Earlier, may_reuse, warmed
 
 

@@ -7,38 +7,30 @@ the run goes on without it, and its cohort's evidence is dropped, for it spoke o
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from models.basics import Arrays, FloatArray
 from models.cohorts.dealing import Cohorts, cohort_shares
-from models.cohorts.fixed_point import Words, word_count
+from models.cohorts.fixed_point import Words
 from models.cohorts.noise import NoisePlan
 from models.cohorts.sums import cohort_answers
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem
-from services.auditing.request import AuditRequest
 from services.contracts.history.run import Run, SiteAnswer
 from services.contracts.wire.masking import threshold_of
-from services.coordinator.asking.openings import is_false
 from services.coordinator.asking.poll import Question
 from services.coordinator.asking.ports import SiteTransport
-from services.coordinator.round_loop.cohort_sums import FALSE_SHARES, CohortSums, Summed, opened_bytes
+from services.coordinator.round_loop.cohort_sums import FALSE_SHARES, CohortSums, Summed
+from services.coordinator.round_loop.sum_audits import KeepCase, SumAudits
 from services.coordinator.run_state.evaluation import ScoresOnSums
 from services.coordinator.run_state.noisy_sums import NoisyCohorts
 from services.coordinator.run_state.refusals import is_final, without_answers
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
-from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
+from services.coordinator.run_state.training_state import Training
 from services.masking.scores import summed_scores
-
-KeepCase = Callable[[str, str, bytes], None]
-"""Keeps what an auditor is to get: of which run, of which cohort."""
-
-LOG = logging.getLogger("ballast.coordinator")
-LARGEST_OPENING = 1_000_000
-"""Bytes; a plant that kept its policy as it was written lets out 1 MiB in a message."""
 
 MOST_MISSED = 5
 """Rounds; a plant that is restarted misses one, and makes no masks for the next."""
@@ -69,7 +61,7 @@ class SummedRounds:
 
         ``live`` are the keys that hold at any time; None: those that are given.
         """
-        self._run, self._check_cancelled, self._keep_case = run, check_cancelled, keep_case
+        self._run, self._check_cancelled = run, check_cancelled
         cohorts = cohorts_of(run)
         shares = cohort_shares(problem, cohorts)
         self._noisy = NoisyCohorts.of(run, noise, problem, cohorts, shares)
@@ -80,6 +72,7 @@ class SummedRounds:
             run.plan.auditor or "", audit_every_round=run.plan.audit == "every round",
             noise={} if self._noisy is None else self._noisy.noise, live=live,
         )
+        self._audits = SumAudits(run, self._sums, self._pause, keep_case)
 
     @property
     def cohorts(self) -> Cohorts:
@@ -106,7 +99,7 @@ class SummedRounds:
             self._spent += self._never_there(summed)
             answers = self._answers(summed, question)
             if answers:
-                await self._check_sums(at, asked, answers)
+                await self._audits.check(at, asked, answers)
                 return RoundOnSums(answers, summed.answers, summed.slowest_seconds)
             final = self._in_vain(summed)
             if not self._spent and (final or time.monotonic() >= deadline):
@@ -124,22 +117,8 @@ class SummedRounds:
         return ScoresOnSums(scores, complete, summed.answers)
 
     async def open_every_round(self, at: Training, question: Question) -> None:
-        """Have the plants open to the auditor all rounds that the bounds rest on; ``question`` is like those rounds'.
-
-        Keeps a case for each cohort of which that can be done; of another none is kept, and the version's audit stays
-        due: a round was lost or its masks were agreed on anew since, or what is opened is too large for a message.
-        """
-        words = word_count(question.shapes)
-        for cohort, members in self.cohorts.items():
-            numbers = at.rounds_of(cohort)
-            request = self._sums.records.every_round(cohort, self._run.plan.auditor or "", numbers)
-            if request is None:
-                LOG.warning("%s opens nothing to the auditor: not all of its rounds are kept", cohort)
-            elif opened_bytes(len(numbers), words, len(members)) > LARGEST_OPENING:
-                LOG.warning("%s opens nothing to the auditor: %d rounds do not fit a message", cohort, len(numbers))
-            else:
-                count = await self._opened(question, cohort, request)
-                LOG.info("%d of %d plants of %s opened every round to the auditor", count, len(members), cohort)
+        """Have the plants open to the auditor all rounds that the bounds rest on; ``question`` is like theirs."""
+        await self._audits.open_every_round(at, question)
 
     async def tune(self, question: Question, last: bool = False) -> tuple[dict[str, Words], tuple[SiteAnswer, ...]]:
         """Sums of the words of every cohort, each complete, with the accounts.
@@ -182,39 +161,6 @@ class SummedRounds:
             return cohort_answers(get_method(self._run.plan.method), summed.sums, question.shapes)
         points = {name: arrays["point"] for name, arrays in question.arrays.items()}
         return self._noisy.answers(summed.sums, points)
-
-    async def _check_sums(self, at: Training, question: Question, answers: Mapping[str, Arrays]) -> None:
-        said = []
-        for cohort, found in at.held_to(answers).contradictions(answers).items():
-            plants = ", ".join(self.cohorts[cohort])
-            lie = f"some plant of {plants} lied, or its data changed: their sums say {found}"
-            if self._run.plan.auditor is None:
-                raise ContradictingAnswersError(lie)
-            request = self._sums.records.request(
-                cohort, self._run.plan.auditor, (found.risk_round, found.cut_round)
-            )
-            if request is None:
-                said.append(f"{cohort} contradicts itself, nothing to open: masks were agreed on anew since; {lie}")
-            elif is_false(request):
-                count, of = await self._opened(question, cohort, request), len(self.cohorts[cohort])
-                said.append(
-                    f"{cohort} contradicts itself: {count} of {of} plants opened both rounds to the auditor, "
-                    f"`ballast evidence save {self._run.run_id} {cohort} FILE` writes what to hand over; {lie}"
-                )
-        if said:
-            raise ContradictingAnswersError("; ".join(said))
-
-    async def _opened(self, question: Question, cohort: str, request: AuditRequest) -> int:
-        """Keep the case with what the plants open within the plan's patience; how many did."""
-        deadline = time.monotonic() + self._run.plan.absence_patience_seconds
-        wanted = {site for each in request.rounds for site in each.answered}
-        sealed = await self._sums.opened(question, cohort, request)
-        while wanted - sealed.keys() and time.monotonic() < deadline:
-            await self._pause()
-            sealed |= await self._sums.opened(question, cohort, request)
-        case = self._sums.records.case(cohort, request, sealed)
-        self._keep_case(self._run.run_id, cohort, case.model_dump_json().encode())
-        return len(sealed)
 
     def _by_site(self, arrays: Mapping[str, Arrays]) -> dict[str, Mapping[str, FloatArray]]:
         return {site: arrays[cohort] for cohort, members in self.cohorts.items() for site in members}

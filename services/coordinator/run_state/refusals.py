@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.contracts.history.run import SiteAnswer
-from services.coordinator.run_state.training_state import (
+from services.coordinator.run_state.run_errors import (
     NothingCountedError,
     TooFewRowsToTuneError,
     TooFewSitesError,

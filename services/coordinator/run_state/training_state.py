@@ -21,7 +21,6 @@ from models.methods.packed_change import PackedChange
 from models.one_vs_rest import Heads, OneVsRestServer
 from models.problem import Certificate, ServerProblem, Status
 from models.worst_case.joint_risk import joint_planes, joint_weights
-from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.history.run import RoundRecord, Run, SiteAnswer
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.all_scores import joint_loss, objective_of
@@ -30,43 +29,10 @@ from services.contracts.problems.lift import lifted_size
 from services.coordinator.asking.poll import Poll
 from services.coordinator.run_state.evaluation import risk_bound
 from services.coordinator.run_state.noisy_sums import last_status
+from services.coordinator.run_state.run_errors import ContradictingAnswersError
 from services.coordinator.run_state.terms import cohorts_of
 
 LOG = logging.getLogger("ballast.coordinator")
-
-
-class TooFewSitesError(BallastError):
-    """Fewer sites than the plan's ``min_sites``, or its cohorts, need answered for as long as the plan allows."""
-
-    code = "too_few_sites"
-
-
-class TooFewRowsToTuneError(TooFewSitesError):
-    """A plant has too few rows to hold some of them out for a tuning; it may well be trained on."""
-
-
-class NothingCountedError(InvalidInputError):
-    """No plant has held-out rows enough of any class for its policy to count them, so no candidate has a score."""
-
-    code = "tuning_scores"
-
-
-class TuningBudgetError(InvalidInputError):
-    """A training costs so little that a tuning of the grid would cost more than its budget of such trainings."""
-
-    code = "tuning_budget"
-
-
-class RunCancelledError(BallastError):
-    """An operator cancelled the run."""
-
-    code = "cancelled"
-
-
-class ContradictingAnswersError(BallastError):
-    """The sites' answers together prove a bound that they refute, and none of them by its own answers alone."""
-
-    code = "contradicting_answers"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from services.contracts.problems.lift import LiftMismatchError
 from services.contracts.wire.messages import Task
 from services.site_agent.logs import PRIVATE
 from services.site_agent.rules.policy import Refusal
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.exposure_record import ExposureRecordError
-from services.site_agent.vault.table import VaultError
 
 
 @contextmanager

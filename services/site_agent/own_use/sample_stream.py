@@ -16,8 +16,8 @@ from services.contracts.versions.model_version import ModelVersion
 from services.process.command_line import standard_input
 from services.site_agent.own_use.local_predictor import answers, check_coverage
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.json_line import LONGEST_LINE, scaled_line
-from services.site_agent.vault.table import VaultError
 
 STANDARD_INPUT = Path("-")
 _SUFFIXES = (".ndjson", ".jsonl")

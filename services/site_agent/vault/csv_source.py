@@ -12,7 +12,8 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
-from services.site_agent.vault.table import RawTable, VaultError, check_finite, read_columns, read_features
+from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.table import RawTable, check_finite, read_columns, read_features
 
 _DELIMITERS = (";", "\t", ",", "|")
 

@@ -16,7 +16,8 @@ from models.losses.base import Task
 from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import Ranges
-from services.site_agent.vault.table import HoldOut, RawTable, VaultError
+from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.table import HoldOut, RawTable
 
 MIDDLE = 0.5
 """Scaled value of an optional feature that a site does not measure: the middle of its sensor range."""

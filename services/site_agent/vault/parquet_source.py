@@ -11,7 +11,8 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import ParquetSource
-from services.site_agent.vault.table import RawTable, VaultError, check_finite, read_columns
+from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.table import RawTable, check_finite, read_columns
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNIT
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.reading import explain
 from services.site_agent.settings import SimulatorSource
+from services.site_agent.vault.columns import check_units
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.parquet_source import read_table
-from services.site_agent.vault.table import RawTable, VaultError, check_units
+from services.site_agent.vault.table import RawTable
 
 FLOW_UNIT = "L/min"
 SPLITS = ("train", "test")

@@ -11,19 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from services.contracts.errors import BallastError
 from services.contracts.machines.asset_type import AssetType
-from services.contracts.wire.messages import RefusalCode
 from services.site_agent.settings import TableSource
+from services.site_agent.vault.columns import check_units, find_column, find_outcomes, resolve_columns
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
-
-
-class VaultError(BallastError):
-    """The site's data cannot be used. The text names columns, rows and units and stays in the plant."""
-
-    def __init__(self, message: str, code: RefusalCode = "bad_data") -> None:
-        super().__init__(message, code=code)
-        self.refusal_code: RefusalCode = code
 
 
 @dataclass(frozen=True)
@@ -139,108 +131,6 @@ def read_features(cells: Cells, source: TableSource, asset_type: AssetType) -> F
 def _check_unit(cells: Cells, position: int, name: str, source: TableSource, asset_type: AssetType) -> None:
     if (unit := cells.unit(position)) is not None:
         check_units({name: unit}, asset_type, source.path.name)
-
-
-def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> None:
-    """Hold units of features and target to the contract; :class:`VaultError` for an unknown name or another unit."""
-    wanted = {feature.name: feature.unit for feature in asset_type.features}
-    goal = asset_type.target
-    for name, unit in units.items():
-        is_target = goal is not None and name == goal.name
-        if name not in wanted and not is_target:
-            raise VaultError(f"{where}: the unit of {name!r} is given, but the contract has no such feature")
-        right = goal.unit if goal is not None and is_target else wanted[name]
-        if unit != right:
-            what = "target" if is_target else "feature"
-            raise VaultError(f"{where}: {what} {name} is in {unit!r}, the contract wants {right!r}")
-
-
-def resolve_columns(header: list[str], source: TableSource, asset_type: AssetType) -> list[int | None]:
-    """Position of each feature's column; a header may carry the unit, as in ``pressure_mean [bar]``.
-
-    None stands for an optional feature whose column is not there; :class:`VaultError` where another one is missing.
-    """
-    unknown = sorted(set(source.columns) - set(asset_type.feature_names))
-    if unknown:
-        raise VaultError(f"settings map a column to {unknown[0]!r}, but the contract has no such feature")
-    check_units(source.units, asset_type, "settings")
-    positions: list[int | None] = []
-    for feature in asset_type.features:
-        column = source.columns.get(feature.name, feature.name)
-        position, unit = _find(header, column)
-        if unit is not None:
-            check_units({feature.name: unit}, asset_type, source.path.name)
-        if position is None and (feature.required or feature.name in source.columns):
-            raise VaultError(
-                f"{source.path.name} has no column {column!r} for feature {feature.name}; it has: {', '.join(header)}"
-            )
-        if position is not None and position in positions:
-            other = asset_type.feature_names[positions.index(position)]
-            raise VaultError(f"column {header[position]!r} would be both {other} and {feature.name}: [data.columns]")
-        positions.append(position)
-    return positions
-
-
-def find_column(header: list[str], column: str, source: TableSource, purpose: str) -> int:
-    """Position of a column that must be there, or :class:`VaultError`."""
-    position, _ = _find(header, column)
-    if position is None:
-        raise VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {', '.join(header)}")
-    return position
-
-
-def find_outcomes(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[int | None, int | None]:
-    """Positions of the columns of class names and of the target; :class:`VaultError` where neither is there."""
-    label_at, target_at = _find_label(header, source, asset_type), _find_target(header, source, asset_type)
-    if label_at is None and target_at is None and asset_type.target is not None:
-        raise VaultError(
-            f"{source.path.name} has neither a column {source.label_column!r} for the class nor a column "
-            f"{asset_type.target.name!r} for the target; it has: {', '.join(header)}"
-        )
-    return label_at, target_at
-
-
-def _find_label(header: list[str], source: TableSource, asset_type: AssetType) -> int | None:
-    """Position of the column of class names; None where the asset type, or a source with targets, has no classes."""
-    if not asset_type.fault_classes:
-        return None
-    if asset_type.target is not None and _find(header, source.label_column)[0] is None:
-        return None
-    return find_column(header, source.label_column, source, "the label")
-
-
-def _find_target(header: list[str], source: TableSource, asset_type: AssetType) -> int | None:
-    """Position of the column of the target, its unit checked; None where there is no target to read.
-
-    The column must be there where the settings name it, and where the asset type has no fault classes.
-    """
-    goal = asset_type.target
-    if goal is None:
-        if source.target_column is not None:
-            raise VaultError(f"settings name a target_column, but asset type {asset_type.name} has no target")
-        return None
-    column = source.target_column or goal.name
-    position, unit = _find(header, column)
-    if unit is not None:
-        check_units({goal.name: unit}, asset_type, source.path.name)
-    if position is None and (source.target_column is not None or not asset_type.fault_classes):
-        return find_column(header, column, source, f"the target {goal.name}")
-    return position
-
-
-def _find(header: list[str], column: str) -> tuple[int | None, str | None]:
-    """Position of a column and the unit in its heading; the column is called with that unit or without it."""
-    whole = [position for position, text in enumerate(header) if text == column]
-    found = whole or [position for position, text in enumerate(header) if _heading(text)[0] == column]
-    if len(found) > 1:
-        raise VaultError(f"column {column!r} is there {len(found)} times; which one is meant?")
-    return (found[0], _heading(header[found[0]])[1]) if found else (None, None)
-
-
-def _heading(text: str) -> tuple[str, str | None]:
-    """``flow_mean [L/min]`` as a name and a unit, None where it has none."""
-    name, bracket, rest = text.rpartition(" [")
-    return (name, rest[:-1]) if bracket and rest.endswith("]") else (text, None)
 
 
 def read_split(

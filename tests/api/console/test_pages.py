@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -35,11 +36,14 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
 
 @contextmanager
 def counted(world: Any) -> Iterator[list[str]]:
-    """Statements on the store meanwhile, without the words that begin and end transactions."""
+    """Statements on the store of requests meanwhile, without the words that begin and end transactions.
+
+    What is sent to webhooks is looked for by threads of their own, every two seconds.
+    """
     found: list[str] = []
 
     def note(_c: Any, _k: Any, statement: str, *_: Any) -> None:
-        if not statement.startswith(("BEGIN", "PRAGMA")):
+        if "AnyIO" in threading.current_thread().name and not statement.startswith(("BEGIN", "PRAGMA")):
             found.append(statement)
 
     engine = world.app.state.backend.store.engine

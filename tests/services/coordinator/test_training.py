@@ -17,7 +17,7 @@ from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import RefusalCode, Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import run_parts
-from services.coordinator.run_state.training_state import RunCancelledError, TooFewSitesError
+from services.coordinator.run_state.run_errors import RunCancelledError, TooFewSitesError
 
 
 def rounds_only(send: Callable[[Task], Any], first: int = 1, last: int = 10**6) -> Callable[[Task], Any]:

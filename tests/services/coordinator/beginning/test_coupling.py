@@ -16,7 +16,8 @@ from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_problem import couples, with_automatic_loss
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.wire.messages import Task
-from services.coordinator.run_state.training_state import RunCancelledError, TrainedModel
+from services.coordinator.run_state.run_errors import RunCancelledError
+from services.coordinator.run_state.training_state import TrainedModel
 from tests.services.coordinator import fake_ports
 from tests.services.coordinator.automatic import GRADES
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks

@@ -12,7 +12,7 @@ from models.tuning.candidates import Candidate
 from models.tuning.rungs import Asked, Exchange
 from services.contracts.wire.messages import Task
 from services.coordinator.beginning.held_out_counts import check_counts
-from services.coordinator.run_state.training_state import ContradictingAnswersError
+from services.coordinator.run_state.run_errors import ContradictingAnswersError
 from tests.services.coordinator.beginning.test_tuning import BRIEF, curve_of, tuned
 from tests.services.coordinator.fake_ports import FakeWorks
 

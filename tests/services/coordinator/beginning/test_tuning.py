@@ -16,7 +16,7 @@ from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_problem import check_problem
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import TuningCurve
-from services.coordinator.run_state.training_state import TooFewSitesError
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 
 GRID = {"radius": [1.0, 10.0], "label_flip_cost": [1.0, 4.0], "lifts": ["none", {"kind": "spline", "segments": 3}],

@@ -14,7 +14,7 @@ import pytest
 from models.methods.catalogue import METHODS
 from services.contracts.keys.signing import signer
 from services.contracts.wire.codec import pack_arrays, unpack
-from services.coordinator.run_state.training_state import TooFewSitesError
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError
 

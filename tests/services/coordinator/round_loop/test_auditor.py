@@ -23,8 +23,9 @@ from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys
 from services.contracts.wire.messages import Kind, Task
 from services.coordinator.asking import poll
 from services.coordinator.asking.ports import RawAnswer
-from services.coordinator.round_loop import summed_rounds
-from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError, Training
+from services.coordinator.round_loop import sum_audits, summed_rounds
+from services.coordinator.run_state.run_errors import ContradictingAnswersError, TooFewSitesError
+from services.coordinator.run_state.training_state import Training
 from services.masking import committer
 from services.masking.unmasking import deliveries
 from services.site_agent.rules.policy import Refusal, SitePolicy
@@ -188,13 +189,13 @@ def test_what_is_not_kept_or_too_large_is_not_opened_and_the_audit_stays_due(
     works: FakeWorks, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works.plants[LIAR].falsify = lambda task, arrays: arrays
-    monkeypatch.setattr(summed_rounds, "LARGEST_OPENING", 1000)
+    monkeypatch.setattr(sum_audits, "LARGEST_OPENING", 1000)
     run = every_round(works, key, gap=1e-2)
     works.train(run)
     assert works.store.evidence == {}
     gate = audit_gate(run.plan, lambda: ["cohort-1"], {})
     assert gate is not None and gate.reason == "cohort-1 opened no rounds to the auditor"
-    monkeypatch.setattr(summed_rounds, "LARGEST_OPENING", 1_000_000)
+    monkeypatch.setattr(sum_audits, "LARGEST_OPENING", 1_000_000)
     monkeypatch.setattr("services.coordinator.asking.openings.ROUNDS_KEPT", 2)
     works.train(every_round(works, key, gap=1e-2))
     assert works.store.evidence == {}

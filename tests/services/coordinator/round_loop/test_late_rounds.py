@@ -17,7 +17,7 @@ from services.contracts.plans.plan import Plan
 from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import Task
 from services.coordinator.asking.ports import RawAnswer
-from services.coordinator.run_state.training_state import TooFewSitesError
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
 from tests.simulation.loop import SimulationLoop
 

@@ -18,7 +18,7 @@ from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import encode, pack_arrays, unpack
 from services.contracts.wire.messages import Task
-from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError
+from services.coordinator.run_state.run_errors import ContradictingAnswersError, TooFewSitesError
 from services.verification.contradiction import verify_evidence, write_evidence
 from services.verification.proof import NotProvenError
 from tests.services.coordinator.fake_ports import RIG

@@ -13,7 +13,8 @@ from services.contracts.wire.masking import MaskKey, Preparation, Unmasked, Unma
 from services.contracts.wire.messages import Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import summed_rounds
-from services.coordinator.run_state.training_state import TooFewSitesError, TrainedModel
+from services.coordinator.run_state.run_errors import TooFewSitesError
+from services.coordinator.run_state.training_state import TrainedModel
 from services.masking.keys import _statement
 from services.site_agent.rules.policy import Refusal
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks

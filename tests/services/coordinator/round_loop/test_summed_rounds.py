@@ -17,8 +17,8 @@ from services.contracts.wire.masking import MaskingCohort, Preparation, Revealed
 from services.contracts.wire.messages import SiteUpdate, Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import summed_rounds
+from services.coordinator.run_state.run_errors import ContradictingAnswersError, TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
-from services.coordinator.run_state.training_state import ContradictingAnswersError, TooFewSitesError
 from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.rules.policy import Refusal
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks

@@ -20,8 +20,8 @@ from services.contracts.wire.messages import Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import run_parts, summed_rounds
 from services.coordinator.run_state.noisy_sums import noise_plan, promise, server_half
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
-from services.coordinator.run_state.training_state import TooFewSitesError
 from services.site_agent.rules.policy import SitePolicy
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 

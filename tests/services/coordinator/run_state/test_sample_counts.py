@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
+from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.sample_counts import UnlikeClaimsError, capped
-from services.coordinator.run_state.training_state import TooFewSitesError
 
 LIAR = "plant-4"
 

@@ -24,8 +24,8 @@ from services.site_agent.own_use.own_screen import data_summary
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource
 from services.site_agent.vault.dataset import Dataset
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
-from services.site_agent.vault.table import VaultError
 
 Rows = list[list[Any]]
 GAP = Target(name="gap", unit="mm", low=0.0, high=8.0)

@@ -12,7 +12,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.site_agent.own_use.own_screen import data_summary
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource
-from services.site_agent.vault.table import VaultError
+from services.site_agent.vault.errors import VaultError
 from tests.services.site_agent.conftest import table
 
 Data = Callable[[list[list[Any]]], CsvSource]

@@ -10,8 +10,8 @@ import pytest
 
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.json_line import LONGEST_LINE, scaled_line
-from services.site_agent.vault.table import VaultError
 
 COLUMNS = CsvSource(kind="csv", path=Path("-"), columns={"flow": "Q"})
 

@@ -11,8 +11,8 @@ import pytest
 
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import RUNS_KEPT, Vault
-from services.site_agent.vault.table import VaultError
 
 
 def test_the_data_are_read_again_when_the_file_changes_and_only_then(

@@ -13,8 +13,8 @@ import pytest
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.site_agent.settings import SimulatorSource
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
-from services.site_agent.vault.table import VaultError
 
 RATE = 1000.0
 

@@ -15,8 +15,8 @@ import pytest
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource, ParquetSource
 from services.site_agent.vault.dataset import Dataset
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
-from services.site_agent.vault.table import VaultError
 
 Rows = list[list[Any]]
 
