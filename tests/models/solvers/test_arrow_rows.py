@@ -66,6 +66,23 @@ def test_a_newton_step_is_that_of_the_whole_matrix(
     np.testing.assert_allclose(factor.solve(right), wanted, rtol=1e-6, atol=1e-7 * (1 + np.abs(wanted).max()))
 
 
+@pytest.mark.parametrize("place", [-1, -3, -5])
+def test_a_row_of_a_cone_that_alone_touches_a_height_is_no_level(place: int) -> None:
+    """A level has a weight of its own; a cone's rows have none but together."""
+    random, k, count = np.random.default_rng(3), 4, 3
+    rows, cones = drawn(random, k, count, 1, 0, 3)
+    rows.others[place, k + 1] = 0.7
+    (m, n), matrix = rows.shape, rows.dense()
+    scaling = Scaling.at(inside(random, m, cones, 1.0), inside(random, m, cones, 1.0), cones)
+    curvature, right = random.uniform(0.1, 1.0, n), random.normal(size=n)
+    curvature[k : k + count] = 0.0
+    factor = rows.factor(scaling, curvature)
+    assert factor is not None
+    scaled = np.column_stack([scaling.unscale(column) for column in matrix.T])
+    wanted = np.linalg.solve(np.diag(curvature) + scaled.T @ scaled, right)
+    np.testing.assert_allclose(factor.solve(right), wanted, rtol=1e-6, atol=1e-7 * (1 + np.abs(wanted).max()))
+
+
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), heavy=st.integers(0, 4), blocks=st.booleans())
 def test_a_rough_product_has_all_digits_that_count(seed: int, heavy: int, blocks: bool) -> None:
