@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,28 @@ def test_the_kinks_of_the_answer_give_the_answer(make_site, norm, penalty, seed)
     proof = certified(problem, trial)
     assert proof.gap <= 1e-11 * proof.objective
     np.testing.assert_allclose(trial.weights, answer.point, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("flip_cost", [0.8, np.inf])
+def test_rows_that_stay_in_one_piece_may_be_stated_as_a_slope(make_site, norm, flip_cost):
+    """Kept rows far from their kinks: what is left settles at the same answer, with the same objective proven."""
+    site, centre = make_site(80, norm=norm, flip_cost=flip_cost), np.linspace(-1.0, 2.0, 6)
+    answer = robust_prox(site, centre, 0.1)
+    whole = stated(site, centre, 0.1)
+    floor, margins = _floor(whole, answer.point), whole.rows @ answer.point
+    steady = (margins < 0.7) & (1.0 - margins > 0.3 + np.maximum(1.0 + margins - (flip_cost * floor), 0.0))
+    assert steady.sum() > 5
+    part = replace(
+        whole, rows=np.ascontiguousarray(whole.rows[~steady]), linear=-whole.rows[steady].sum(axis=0),
+        constant=float(steady.sum()),
+    )
+    trial, _ = settle(part, pattern_at(part, answer.point, floor, 1e-7), 8)
+    assert trial is not None
+    np.testing.assert_allclose(trial.weights, answer.point, atol=1e-4)
+    proof = certified(part, trial)
+    assert proof.gap <= 1e-11 * proof.objective
+    assert proof.objective == pytest.approx(80 * answer.value, rel=1e-9)
 
 
 @pytest.mark.parametrize("norm", NORMS)
