@@ -70,16 +70,16 @@ def test_the_first_point_is_zero_and_is_asked_of_every_site() -> None:
 
 @pytest.mark.parametrize("liar", ["a", "c", "e"])
 def test_who_contradicts_what_it_said_before_is_named(liar: str) -> None:
-    """A flat cut at 1 says that the risk is 1 at least wherever it is asked, at the end too."""
+    """A flat cut says that the risk is as high wherever it is asked, at the end too; sites have unlike risks."""
     server, problem = SubgradientServer(), problem_of(parameters={"step_size": 1.0, "step_power": 1.0})
+    true = {name: 1.0 + place for place, name in enumerate("abcde")}
     state = server.init(problem)
-    first = {name: answer_of(1.0, (0.1, 0.0, 0.0) if name != liar else (0.0, 0.0, 0.0)) for name in "abcde"}
-    state = server.step(state, problem, first)
-    point = server.asked(state)
-    told = {name: answer_of(1.0 + 0.1 * float(point[0]), (0.1, 0.0, 0.0)) for name in "abcde" if name != liar}
-    lie = {liar: answer_of(0.5)}
+    slopes = {name: (0.1 * (name != liar), 0.0, 0.0) for name in true}
+    state = server.step(state, problem, {name: answer_of(risk, slopes[name]) for name, risk in true.items()})
+    rise = 0.1 * float(server.asked(state)[0])
+    told = {name: answer_of(risk + rise, slopes[name]) for name, risk in true.items() if name != liar}
     assert server.contradictions(state, problem, told) == {}
+    lie = {liar: answer_of(true[liar] - 0.5)}
     assert set(server.contradictions(state, problem, {**told, **lie})) == {liar}
-    true = dict.fromkeys("abcde", 1.0)
-    assert set(server.false_ends(state, problem, np.zeros(3), true | {liar: 0.5})) == {liar}
+    assert set(server.false_ends(state, problem, np.zeros(3), true | {liar: true[liar] - 0.5})) == {liar}
     assert server.false_ends(state, problem, np.zeros(3), true | {"nobody": 0.5}) == {}
