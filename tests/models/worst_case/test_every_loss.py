@@ -170,3 +170,12 @@ def test_everything_at_the_worst_wall(norm: Any) -> None:
     found = site_risk(np.array([1.0, -2.0, 0.0]), problem)
     assert found.value == pytest.approx(2.7, rel=1e-12)
     assert found.dual == 0.0
+
+
+@pytest.mark.parametrize(("radius", "value"), [(0.0, 0.03), (0.1, 0.05), (0.35, 0.1), (9.0, 0.1)])
+def test_a_target_goes_to_the_end_that_raises_its_piece(radius: float, value: float) -> None:
+    """At weights of 0 the target alone moves: from .3 up to 1, where a prediction of 0 is short by 1, worth .1."""
+    support = BoxSupport(np.zeros(2), np.ones(2), 0.0, 1.0)
+    spec = RobustSpec(radius, 0.5, "l2", support, True, get_loss("pinball", quantile=0.1))
+    problem = SiteProblem(np.full((3, 2), 0.5), np.full(3, 0.3), spec)
+    assert site_risk(np.zeros(3), problem).value == pytest.approx(value)
