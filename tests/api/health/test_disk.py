@@ -97,3 +97,22 @@ def test_artifacts_and_the_registrys_rows_are_looked_at_wherever_they_are(tmp_pa
 def test_without_a_home_folder_there_is_no_room_to_tell(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         least_room(Settings.model_validate({"home": tmp_path / "nowhere", "database_url": "postgresql://db/ballast"}))
+
+
+def test_a_write_is_tried_in_every_folder_that_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of another folder says nothing of them."""
+    home, rows = tmp_path / "home", tmp_path / "rows"
+    for folder in (home, rows):
+        folder.mkdir()
+    settings = Settings.model_validate({
+        "home": home, "database_url": f"sqlite:///{rows / 'ballast.db'}", "mlflow": {"artifact_root": home.as_uri()}
+    })
+    make = tempfile.TemporaryFile
+
+    def full(dir: Path, **given: Any) -> Any:
+        if dir == rows:
+            raise OSError(errno.ENOSPC, "full")
+        return make(dir=dir, **given)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    assert disk_problem(settings) == "is full; make room"
