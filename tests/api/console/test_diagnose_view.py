@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,3 +79,16 @@ def test_the_confidence_of_an_interval(fields: dict[str, Any], wanted: float) ->
 def test_a_confidence_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="a number between 0 and 1 is needed"):
         _confidence({"confidence": text})
+
+
+def test_estimates_are_asked_for_at_the_confidence_that_was_chosen() -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def estimate(*given: Any) -> list[Any]:
+        asked.append(given)
+        return ["an estimate"]
+
+    backend: Any = SimpleNamespace(predictors=SimpleNamespace(get=lambda *_: SimpleNamespace(estimate=estimate)))
+    (found,) = diagnose.ask(backend, "rigs", "champion", [{"flow": 30.0}], 0.95)
+    assert asked == [([{"flow": 30.0}], None, 0.95)]
+    assert (found.diagnosis, found.estimate, found.margins) == (None, "an estimate", ())
