@@ -12,6 +12,7 @@ import pytest
 from api.health import service
 from api.health.service import NOTICE_TIME, missing_parts, notices
 from services.contracts.errors import UnavailableError
+from services.registry.alias_check import RESTORED
 
 PLACE = "/var/lib/ballast/ballast.db"
 
@@ -74,7 +75,7 @@ def test_runs_wait_for_nobody_where_the_flows_are_known_not_to_run(
     (timedelta(0), True), (NOTICE_TIME - timedelta(minutes=5), True), (NOTICE_TIME + timedelta(minutes=5), False),
 ])
 def test_an_alias_that_was_put_back_is_spoken_of_for_a_day(backend: Any, age: timedelta, told: bool) -> None:
-    events = {service.RESTORED: [SimpleNamespace(at=datetime.now(UTC) - age)]}
+    events = {RESTORED: [SimpleNamespace(at=datetime.now(UTC) - age)]}
     backend.store.audit.list_events = lambda *, action, limit: events[action][:limit]
     assert ("put back; the audit trail says which" in notices(backend).get("registry", "")) is told
     assert timedelta(days=1) == NOTICE_TIME
