@@ -20,10 +20,9 @@ HOSTS = ("ballast.example.com", "ballast")
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("deployment") / "deep" / "files"
-    arguments = [str(folder), "--servers", "nats-1,nats-2=two.inside", "--host-names", ",".join(HOSTS)]
-    former = os.umask(0o022)
+    former = os.umask(0o022)  # modes are not left to who runs it
     try:
-        assert first_files.main([*arguments, "--database-host", "rows.inside"]) == 0
+        first_files.make_files(folder, ["nats-1", "nats-2=two.inside"], list(HOSTS), "rows.inside")
     finally:
         os.umask(former)
     return folder
@@ -38,6 +37,8 @@ def names_of(certificate: Path) -> set[str]:
 def test_nobody_else_reads_the_files_or_lists_their_folders(made: Path) -> None:
     folders = [made, *(path for path in made.rglob("*") if path.is_dir())]
     assert len(folders) >= 5 and {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert len(files) >= 10 and {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
 @pytest.fixture
