@@ -12,6 +12,7 @@ from api.console.views import models as views
 from api.console.views.models import Served, fairness, version_page
 from services.contracts.documents import to_plain
 from services.contracts.evaluation.fairness import SiteFairness
+from services.reporting.fairness_report import fairness_report
 from tests.api.conftest import SITES
 
 NAMES = re.compile(r"plant-[a-z]+")
@@ -56,7 +57,7 @@ def test_a_promotion_changes_a_plants_loss_by_what_is_here_less_the_champions(
 def test_the_worst_served_plant_comes_first_and_who_tells_nothing_last(
     shared_world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = views.fairness_report
+    made = fairness_report
     sites = (site("best", 0.125), site("silent", None), site("worst", 0.5), site("by-risk", None, 0.25))
     monkeypatch.setattr(views, "fairness_report", lambda *given: made(*given).model_copy(update={"sites": sites}))
     found = fairness(shared_world.backend, "pumps", "1", real=True)
