@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from api.backend.wiring import Backend
 from api.console.views.names import FLEET, Names
+from models.basics import ProblemError
 from services.contracts.history.run import Run
 from services.coordinator.run_state.terms import cohorts_of
 
@@ -17,7 +18,7 @@ LAST_RUNS = 25
 
 @dataclass(frozen=True)
 class Revealed:
-    """A run, and the size of the smallest cohort whose sum the coordinator saw; None: it saw each plant alone."""
+    """A run, and the size of the smallest cohort whose sum the coordinator saw; None: it saw no sum."""
 
     run: Run
     cohort: int | None
@@ -58,9 +59,21 @@ def privacy(backend: Backend, *, real: bool) -> Privacy:
 
 
 def _cohorts(run: Run) -> dict[str, int]:
-    """Size of the cohort of each plant; empty where each is seen alone."""
+    """Size of the smallest cohort that each plant was in; empty where no sums were made.
+
+    A plant that the run goes on without was in one until then, and those that it leaves may be in a smaller one since.
+    """
     if run.plan.reveal != "sums" or len(run.sites) < run.plan.min_cohort:
         return {}
+    sizes = _sizes(run.model_copy(update={"excluded": ()}))
+    try:
+        since = _sizes(run)
+    except ProblemError:  # too few were left, and no more sums were made
+        return sizes
+    return {site: min(size, since.get(site, size)) for site, size in sizes.items()}
+
+
+def _sizes(run: Run) -> dict[str, int]:
     return {site: len(members) for members in cohorts_of(run).values() for site in members}
 
 
@@ -76,13 +89,14 @@ def _plants(
     exposed = {site.site_id: site.exposed for run in reversed(runs) for site in run.sites if site.exposed is not None}
     for run in runs:
         for site in (each.site_id for each in run.sites):
-            size = cohorts[run.run_id].get(site)
-            if size is None:
+            if run.plan.reveal != "sums":
                 alone[site] += 1
                 rounds_alone[site] += run.rounds
-            else:
-                summed[site] += 1
-                rounds_summed[site] += run.rounds
+                continue
+            summed[site] += 1
+            rounds_summed[site] += run.rounds
+            size = cohorts[run.run_id].get(site)
+            if size is not None:
                 smallest[site] = min(size, smallest.get(site, size))
     names = Names(backend, FLEET, real, ())
     found = [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from services.contracts.access.identity import Role
 
@@ -19,5 +20,10 @@ def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None
     assert listed("?limit=2&offset=1") == everything[1:3]
     assert listed(f"?target={everything[0]['target']}") == everything[:1]
     assert listed("?action=site.enrol") == []
+    by = everything[0]["actor"]
+    assert listed(f"?actor={quote(by)}") == [event for event in everything if event["actor"] == by] != everything
+    assert listed(f"?actor={quote(by[:-1])}") == []
+    instant = quote(everything[2]["at"])
+    assert listed(f"?since={instant}") == everything[:3] and listed(f"?until={instant}") == everything[3:]
     report = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}/verify").json()
     assert report == {"ok": True, "events": count, "head": everything[0]["hash"], "problem": ""}

@@ -53,6 +53,16 @@ def test_of_a_cluster_plants_are_told_addresses_of_their_own(tmp_path: Path) -> 
     assert link_addresses(alone) == websocket_addresses(alone) == ("wss://oem:443",)
 
 
+def test_plants_behind_proxies_are_told_the_port_of_web_sockets(tmp_path: Path) -> None:
+    names = {"host": "0.0.0.0", "host_names": ["oem.example"]}
+    assert websocket_addresses(settings(tmp_path, nats=names)) == ()
+    opened = settings(tmp_path, nats=names | {"websocket_port": 443})
+    assert websocket_addresses(opened) == ("wss://oem.example:443",)
+    assert link_addresses(opened) == ("tls://oem.example:4222",)
+    elsewhere = settings(tmp_path, nats={"servers": ["tls://a:1", "wss://a:2"], "websocket_port": 443})
+    assert (link_addresses(elsewhere), websocket_addresses(elsewhere)) == (("tls://a:1",), ("wss://a:2",))
+
+
 @pytest.mark.parametrize(("prefect", "seen"), [({}, False), ({"api_url": "http://prefect:4200/api"}, None)])
 def test_of_flows_in_another_container_it_is_not_said_that_they_do_not_run(
     tmp_path: Path, prefect: dict[str, str], seen: bool | None
@@ -76,8 +86,15 @@ def test_the_digest_is_that_of_the_certificate_which_is_shown(tmp_path: Path) ->
     with files.certificate.open("a") as chain:  # the server's own stands first
         chain.write(files.authority.read_text())
     assert certificate_digest(open_to_all) == hashlib.sha256(first).hexdigest()
+    named = {"host": "0.0.0.0", "certificate": str(files.authority), "key": str(files.key)}
+    authority = ssl.PEM_cert_to_DER_cert(files.authority.read_text())
+    assert certificate_digest(settings(tmp_path, api=named)) == hashlib.sha256(authority).hexdigest(), "that is shown"
     files.certificate.write_text("nothing")
     with pytest.raises(InvalidInputError, match="no certificate"):
+        certificate_digest(open_to_all)
+    files.certificate.unlink()
+    files.certificate.mkdir()
+    with pytest.raises(UnavailableError, match="cannot be read: Is a directory"):
         certificate_digest(open_to_all)
 
 

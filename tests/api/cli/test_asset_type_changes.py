@@ -45,6 +45,23 @@ def test_a_newer_version_says_whom_it_concerns_and_can_be_tried(
     assert shell.good("asset-type", "add", str(newer)).count("\n") == 1, "the same again changes nothing"
 
 
+def test_the_trail_has_each_version_beside_the_one_before_it_and_concerns_its_own_plans_alone(
+    shell: Any, behind: Any, tmp_path: Path, plan_file: Callable[..., str]
+) -> None:
+    text, path = PUMP.read_text(), tmp_path / "next.toml"
+    for number in (1, 2, 3, 3):
+        path.write_text(text.replace("version = 1\n", f"version = {number}\n"))
+        shell.good("asset-type", "add", str(path))
+    entries = behind.store.audit.list_events(action="asset_type.put")
+    told = [(entry.before and entry.before["version"], entry.after["version"]) for entry in entries]
+    assert told == [(2, 3), (1, 2), (None, 1)], "the same again leaves no entry"
+    other = builtin_asset_type_path("triplex-pump-severity")
+    shell.good("asset-type", "add", str(other))
+    shell.good("plan", "create", plan_file())
+    path.write_text(other.read_text().replace("version = 1\n", "version = 2\n"))
+    assert "nightly" not in shell.good("asset-type", "add", str(path)), "a plan of another kind of machine"
+
+
 def test_the_stored_versions_are_read_once(shell: Any, newer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, reads = AssetTypeRepository.list_asset_types, list[int]()
 

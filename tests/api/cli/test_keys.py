@@ -9,6 +9,7 @@ import pytest
 
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
+from api.cli.key import DIGITS
 from services.identity.service_keys import MEANINGS, PSEUDONYMS, WEBHOOKS, OtherKeyError, fingerprint, read_key
 from services.process.settings import Settings
 
@@ -53,11 +54,24 @@ def test_a_key_of_another_home_is_taken_from_its_file(shell: Any, tmp_path: Path
     said = shell.good("key", "replace", PSEUDONYMS, "--file", str(tmp_path / "theirs"), "--reason", "the older one")
     assert "copy the file to the home folders of all other API processes, and start all of them again" in said
     assert read_key(shell.home / PSEUDONYMS).hex() == "ab" * 32
+    assert "ab" * 32 not in said and fingerprint(PSEUDONYMS, bytes.fromhex("ab" * 32))[:DIGITS] + ";" in said
     begin_with_keys(settings_of(shell))
     assert "no key of 64" in shell.refused(
         "key", "replace", PSEUDONYMS, "--file", str(shell.home / "ballast.toml"), "--reason", "hope"
     )
     assert "the keys are webhooks.key" in shell.refused("key", "replace", "coordinator.nk", "--reason", "hope")
+
+
+def test_a_key_that_is_taken_from_a_file_signs_webhooks_as_before(shell: Any, tmp_path: Path) -> None:
+    begin_with_keys(settings_of(shell))
+    shell.good("webhook", "add", "https://watch.example.com/hook")
+    (tmp_path / "of-a-backup").write_bytes((shell.home / WEBHOOKS).read_bytes())
+    (shell.home / WEBHOOKS).unlink()
+    said = shell.read("key", "replace", WEBHOOKS, "--file", str(tmp_path / "of-a-backup"), "--reason", "lost")
+    assert said["webhooks_to_add_anew"] == 0
+    table = shell.good("key", "list")
+    digits = fingerprint(WEBHOOKS, read_key(shell.home / WEBHOOKS))
+    assert digits[:DIGITS] in table and digits[:DIGITS + 1] not in table, "so many digits are enough to compare"
 
 
 def full(*_: object) -> None:

@@ -179,6 +179,18 @@ def test_a_session_from_before_is_not_taken_over(world: Any, somebody: Any, issu
     assert somebody(world, secret=planted).get("/console").status_code == 303
 
 
+def test_signing_in_again_ends_the_session_before_and_the_way_there_is_forgotten(
+    world: Any, browser: Browser, somebody: Any
+) -> None:
+    first = browser.sign_in()
+    dropped = [each for each in first.headers.get_list("set-cookie") if each.startswith(f"{SIGN_IN_COOKIE}=;")]
+    assert len(dropped) == 1 and "Max-Age=0" in dropped[0], "the cookie that was sealed for the way is of no more use"
+    former = browser.person.secret
+    browser.sign_in()
+    assert somebody(world, secret=former).get("/console").status_code == 303
+    assert browser.person.secret != former and browser.person.get("/console").status_code == 200
+
+
 def test_an_issuer_that_is_away_leaves_the_tokens(world: Any, browser: Browser, issuer: LocalIssuer) -> None:
     back = browser.agree(browser.begin().headers["Location"])
     issuer.is_down = True

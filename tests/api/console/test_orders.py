@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from api.console.endpoints import runs
+from api.web.etags import etag_of
 from services.contracts.access.identity import Role
+from services.contracts.toml_text import to_toml
 from tests.api.conftest import a_plan
 
 NEWER = "12" * 16
@@ -83,3 +86,54 @@ def test_a_plan_may_be_stored_paused(world: Any, signed_in: Callable[..., Any]) 
     for name, paused in (("still", "yes"), ("going", "")):
         assert person.post("/console/plans", text=text.format(name), paused=paused).status_code == 303
         assert world.backend.store.plans.get(name).paused == (paused == "yes")
+
+
+def test_why_a_plan_is_changed_or_ordered_is_noted(world: Any, signed_in: Callable[..., Any]) -> None:
+    person, store, here = signed_in(world), world.backend.store, "/console/plans/reasoned"
+    store.plans.create(a_plan("reasoned", tuning="auto"))
+    etag = etag_of(store.plans.get("reasoned"))
+    text = to_toml(store.plans.get("reasoned").plan.model_copy(update={"max_rounds": 7}))
+    for order, action, fields in (
+        ("save", "plan.update", {"text": text, "etag": etag}), ("pause", "plan.pause", {}),
+        ("resume", "plan.resume", {}), ("archive", "plan.archive", {}), ("restore", "plan.restore", {}),
+        ("trigger", "plan.trigger", {}), ("tune", "plan.tune", {}),
+    ):
+        for run in store.runs.unfinished_runs("reasoned"):
+            store.runs.finish_run(run.run_id, "cancelled", "a test")
+        assert person.post(f"{here}/{order}", **fields, reason=f"why {order}").status_code == 303, order
+        (entry,) = store.audit.list_events(action=action)
+        assert entry.reason == f"why {order}" and "reasoned" in str(entry)
+        record = store.plans.get("reasoned")
+        assert (record.paused, record.archived) == (order == "pause", order == "archive"), order
+    assert person.post(f"{here}/save", text=text, reason="in haste").status_code == 428, "which one was read?"
+
+
+def test_a_code_by_the_form_holds_a_day_and_is_what_was_asked_for(
+    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str]
+) -> None:
+    person, store, digest = signed_in(world), world.backend.store, "ab" * 32
+    fields = {"site_id": "plant-8", "asset_type": "triplex-pump", "certificate_sha256": digest}
+    made = person.post("/console/admin/codes", **fields, description="by the sea")
+    (record,) = store.enrolment_codes.list_codes("plant-8")
+    assert (record.expires_at - record.created_at, record.replaces_key) == (timedelta(days=1), False)
+    assert record.description == "by the sea" and f"_{digest}" in made.text, "the certificate that plants meet"
+    person.post(f"/console/admin/sites/plant-8/codes/{record.code_id}/revoke", reason="went astray")
+    assert store.audit.list_events(limit=1)[0].reason == "went astray"
+    store.sites.enrol("plant-8", new_key(), ())
+    assert person.post("/console/admin/codes", **fields).status_code == 409, "it has a key"
+    assert person.post("/console/admin/codes", **fields, replace_key="on").status_code == 200
+    assert store.enrolment_codes.list_codes("plant-8")[0].replaces_key
+
+
+def test_a_models_page_is_its_champions_also_where_a_version_is_newer(
+    world: Any, signed_in: Callable[..., Any]
+) -> None:
+    first, second = world.new_model("led", 0.9, 0.85)
+    person, here = signed_in(world), "/console/models/led"
+    assert person.get(here).headers["Location"] == f"{here}/versions/{second}", "there is no champion yet"
+    person.post(f"{here}/versions/{first}/promote", reason="tested")
+    assert person.get(here).headers["Location"] == f"{here}/versions/{first}"
+    told = person.get(f"{here}/diagnose?alias=challenger")
+    assert 'name="alias" value="challenger"' in told.text
+    wrong = person.post(f"{here}/diagnose", alias="no-such-alias", csv="x")
+    assert wrong.status_code == 404, "of the version that was asked for, not of the champion"

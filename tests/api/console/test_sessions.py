@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
+from starlette.requests import Request
 
+from api.console.endpoints.sessions import _on_loopback as on_loopback
 from api.web.sessions import COOKIE, IDLE, LIFETIME, Sessions, digest
 from services.contracts.access.identity import Role
 from services.identity.errors import UnauthenticatedError
@@ -71,6 +73,8 @@ def test_signing_out_ends_the_session_for_good(world: Any, signed_in: Callable[.
     assert answer.status_code == 303 and "Max-Age=0" in answer.headers["Set-Cookie"]
     assert person.get("/console").status_code == 303
     assert world.events()[:2] == ["session.end", "session.begin"]
+    assert answer.headers["Clear-Site-Data"] == '"cache"', "what the browser kept of the pages goes too"
+    assert world.call(Role.ADMINISTRATOR, "GET", "/v1/models").status_code == 200, "the token itself holds"
 
 
 def aged(world: Any, **columns: timedelta) -> None:
@@ -123,7 +127,10 @@ def test_an_expired_token_opens_no_session(world: Any, somebody: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "to", ["https://evil.example", "//evil.example", "/console//evil.example", "/consolex", "javascript:alert(1)", "/"]
+    "to", [
+        "https://evil.example", "//evil.example", "/console//evil.example", "/consolex", "javascript:alert(1)", "/",
+        "/console/\\evil.example", "/console/\x7f", "/console/\u2028x",
+    ]
 )
 def test_signing_in_leads_nowhere_else(world: Any, somebody: Any, to: str) -> None:
     assert somebody(world).sign_in(world.tokens[Role.VIEWER], to=to).headers["Location"] == "/console"
@@ -136,6 +143,27 @@ def test_signing_in_leads_back_to_the_page_that_was_asked_for(world: Any, somebo
     assert 'value="/console/runs?plan=pumps"' in person.get(asked.headers["Location"]).text
     answer = person.sign_in(world.tokens[Role.VIEWER], to="/console/runs?plan=pumps")
     assert answer.headers["Location"] == "/console/runs?plan=pumps"
+
+
+def test_signing_in_leads_to_no_form_that_was_sent_without_a_session(world: Any, somebody: Any) -> None:
+    """An address that takes a form alone would answer a reader 405, and a form is not sent again."""
+    asked = somebody(world).call("POST", "/console/plans/pumps/pause", headers={"Origin": "https://ballast"})
+    assert (asked.status_code, asked.headers["Location"]) == (303, "/console/sign-in")
+
+
+def test_a_link_that_signs_in_by_itself_is_for_readers_at_this_host_alone() -> None:
+    def asked(server: tuple[str, int] | None) -> Request:
+        return Request({"type": "http", "server": server, "headers": []})
+
+    assert on_loopback(asked(("127.0.0.1", 8000))) and on_loopback(asked(("::1", 8000)))
+    assert not any(on_loopback(asked(server)) for server in (("192.168.0.7", 8000), ("oem.example", 443), None))
+
+
+def test_part_of_a_page_sends_the_whole_browser_to_sign_in(world: Any, somebody: Any) -> None:
+    """What a script asked for would else have the form of signing in put into the middle of the page."""
+    answer = somebody(world).get("/console/plans/pumps", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.headers["HX-Redirect"]) == (401, "/console/sign-in?to=/console/plans/pumps")
+    assert "Location" not in answer.headers
 
 
 def test_below_v1_a_session_reads_and_changes_nothing(world: Any, signed_in: Callable[..., Any]) -> None:

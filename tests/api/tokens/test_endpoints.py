@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from api.tokens.schemas import NewToken
 from services.contracts.access.identity import Role
 from tests.oracles.store_walk import all_columns
 from tests.waiting import wait_until
@@ -35,6 +36,29 @@ def test_a_token_is_shown_once_works_and_is_revoked(any_world: Any) -> None:
         assert revoked.json()["revoked_at"] is not None
     assert any_world.call(None, "GET", "/v1/runs", headers=header).status_code == 401
     assert any_world.events() == ["token.revoke", "token.create"]
+    gone, begun = any_world.backend.store.audit.list_events(limit=2)
+    assert (gone.reason, gone.before["revoked_at"], gone.after) == ("lost", None, revoked.json())
+    assert set(begun.after) == set(revoked.json()), "nor is the secret's digest in the trail"
+
+
+def test_tokens_are_listed_the_newest_first_and_by_role(world: Any) -> None:
+    for name, role in (("first", "viewer"), ("second", "operator"), ("third", "viewer")):
+        assert world.call(Role.ADMINISTRATOR, "POST", PATH, {"name": name, "role": role}).status_code == 201
+
+    def listed(query: str = "") -> list[str]:
+        return [each["name"] for each in world.call(Role.ADMINISTRATOR, "GET", PATH + query).json()["tokens"]]
+
+    assert listed()[:3] == ["third", "second", "first"]
+    assert listed("?role=viewer") == ["third", "first", "the viewer"]
+    assert listed("?role=operator&live=true") == ["second", "the operator"]
+
+
+def test_a_token_that_ends_holds_ten_years_at_most(lasting_world: Any) -> None:
+    refused = lasting_world.call(Role.ADMINISTRATOR, "POST", PATH, {"name": "x", "role": "viewer", "days": 3650.5})
+    assert refused.status_code == 422 and "body.days" in refused.json()["detail"]
+    made = NewToken(token="blst_shown", token_id="0" * 12, name="x", role=Role.VIEWER, created_at=datetime.now(UTC),
+                    expires_at=None, scopes=None)
+    assert "blst_shown" not in repr(made), "a line of a log that has it shows no secret"
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,33 @@ def test_a_test_message_says_how_it_was_taken(world: Any, receiver: Receiver) ->
     assert world.events() == ["webhook.remove", "webhook.add"]
 
 
+def test_who_changes_webhooks_and_why_is_noted_and_what_changes_nothing_is_not(world: Any) -> None:
+    trail, kinds = world.backend.store.audit, ["run.failed", "run.begun", "run.failed"]
+    one, other = (add(world, f"https://watch.example.com/{name}", kinds=kinds)["webhook"] for name in "ab")
+    assert one["kinds"] == kinds[:2] and one["created_by"] == trail.list_events(limit=1)[0].actor
+
+    def asked(method: str, path: str, reason: str) -> None:
+        assert world.call(Role.ADMINISTRATOR, method, f"{HOOKS}/{path}", {"reason": reason}).status_code == 200
+
+    def listed(enabled: str) -> list[str]:
+        answer = world.call(Role.ADMINISTRATOR, "GET", f"{HOOKS}?enabled={enabled}")
+        return [each["webhook_id"] for each in answer.json()["webhooks"]]
+
+    asked("POST", f"{one['webhook_id']}/enable", "to be sure")
+    assert trail.list_events(action="webhook.enable") == [], "it was enabled already"
+    with world.backend.store.database.write() as session:
+        session.execute(update(WebhookRow).where(WebhookRow.webhook_id == one["webhook_id"]).values(
+            disabled_at=datetime.now(UTC)))
+    assert (listed("false"), listed("true")) == ([one["webhook_id"]], [other["webhook_id"]])
+    asked("POST", f"{one['webhook_id']}/enable", "it answers again")
+    asked("DELETE", other["webhook_id"], "nobody reads it")
+    removed, enabled = trail.list_events(limit=2)
+    assert (enabled.action, enabled.reason) == ("webhook.enable", "it answers again")
+    assert enabled.before["disabled_at"] is not None and enabled.after["disabled_at"] is None
+    assert (removed.action, removed.reason) == ("webhook.remove", "nobody reads it")
+    assert (removed.before["url"], removed.after) == (other["url"], None)
+
+
 @pytest.mark.parametrize("url", [
     "http://hooks.example.com/x", "http://192.168.0.7/x", "ftp://localhost/x", "https://user:pass@example.com/",
     "https://", "nothing", "https://example.com/#part", "https://example.com:99999/", "https://exämple.com/",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,14 @@ import pytest
 from api.cli.main import main
 from services.auditing.verdict import read_verdict
 from tests.services.auditing.conftest import LIAR, halved
+
+
+@pytest.fixture(autouse=True)
+def open_to_all() -> Iterator[None]:
+    """Modes are the command's own doing, not that of the one who runs it."""
+    former = os.umask(0o022)
+    yield
+    os.umask(former)
 
 
 def said(capture: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
@@ -37,6 +47,7 @@ def test_an_audit_from_files(cohort: Any, tmp_path: Path, capsys: pytest.Capture
     assert set(verdict.convicted) == {LIAR}
     assert {each.name for each in out.iterdir()} == {"verdict.json", f"{LIAR}.json"}
     assert all(stat.S_IMODE(each.stat().st_mode) == 0o600 for each in out.iterdir())
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700, "nor does anybody else see of which plants there is evidence"
     code, text = said(capsys, "verify", out / f"{LIAR}.json")
     assert code == 0 and text.startswith(f"proven: {LIAR} lied in run")
 

@@ -90,6 +90,7 @@ def test_plain_values() -> None:
         "a": [1, True, None, "x"], "b": [[1.5]], "c": 2.0,
     }
     assert to_plain([math.inf, -math.inf, math.nan]) == ["Infinity", "-Infinity", "NaN"]
+    assert type(to_plain(np.float64(2.0))) is float, "shown as 2.0, not as a number of numpy"
     with pytest.raises(TypeError, match="set"):
         to_plain({"a": {1}})
 

@@ -16,6 +16,7 @@ from services.contracts.reading import read_contract, read_toml
 from services.contracts.toml_text import to_toml
 from services.process.settings import Settings
 from services.site_agent.rules.policy import SitePolicy
+from services.site_agent.settings import SiteSettings
 
 PLAN = Plan.model_validate({
     "name": "pumps", "asset_type": "pump", "cron": "0 2 * * *", "parameters": {"level": 1e-320, "step": -0.0},
@@ -28,6 +29,7 @@ PLAN = Plan.model_validate({
 @pytest.mark.parametrize(("kind", "values", "said"), [
     (Plan, {"metod": "fdr-sm"}, "metod: there is no such key; did you mean method?"),
     (Plan, {"radius": 1}, "radius: there is no such key here; did you mean spec.radius?"),
+    (Plan, {"value": 1}, "value: there is no such key here; did you mean spec.radius.value?"),
     (Plan, {"spec": {"transport_nrom": "l1"}}, "did you mean transport_norm?"),
     (Plan, {"spec": {"loss": {"name": "huber", "epsilom": 1.0}}}, "did you mean epsilon?"),
     (Plan, {"gates": {"fairness": [{"index": "gini", "at_mots": 1.0}]}}, "did you mean at_most?"),
@@ -35,6 +37,8 @@ PLAN = Plan.model_validate({
     (Plan, {"site_settings": {"plant-1": {"zzz": 1.0}}}, "known here: radius, label_flip_cost, weight"),
     (AssetType, {"feature": []}, "did you mean features?"),
     (SitePolicy, {"min_sample": 3}, "did you mean min_samples?"),
+    (SiteSettings, {"data": {"kind": "csv", "path": "x", "sed": 1}}, "did you mean seed?"),
+    (SiteSettings, {"data": {"kind": "simulator", "path": "x", "sed": 1}}, "no such key; known here: kind, path"),
 ])
 def test_which_key_was_meant(kind: Any, values: dict[str, Any], said: str, tmp_path: Path) -> None:
     import json

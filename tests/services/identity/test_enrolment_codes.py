@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.access.enrolment import EnrolmentRequest, read_code
+from services.contracts.access.enrolment import EnrolmentRequest, proof, read_code
 from services.contracts.errors import InvalidInputError
 from services.identity.enrolment_codes import check_code, issue_code
 from services.identity.errors import ForbiddenError
@@ -45,6 +45,19 @@ def test_a_code_reads_back_and_its_secret_is_not_stored() -> None:
     assert code.secret not in made.stored.model_dump_json() and code.secret not in repr(made) + repr(code)
     assert read_code(issued(certificate=None).text).certificate is None
     assert read_code(issued().text).secret != code.secret
+
+
+def test_a_request_that_is_logged_shows_no_secret() -> None:
+    asked = request(issued().text)
+    assert asked.secret not in repr(asked) + str(asked) and asked.code_id in repr(asked)
+
+
+def test_a_signature_is_for_one_code_one_site_and_one_key() -> None:
+    """Or one that was seen for another code, or of another site, would enrol here; plants of before sign this text."""
+    signed = ("0123456789ab", "plant-7", "UA")
+    assert proof(*signed) == b"ballast.enrolment/1\n0123456789ab\nplant-7\nUA"
+    others = [("0123456789ac", *signed[1:]), (signed[0], "plant-8", signed[2]), (*signed[:2], "UB")]
+    assert len({proof(*each) for each in [signed, *others]}) == 4
 
 
 def test_who_shows_the_code_in_time_is_let_in() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from models.conformal.grid import score_grid
 from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.evaluation.calibrated import novelty
 from services.contracts.evaluation.calibration import Calibration, CountedRows
 from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor, coverage_of
@@ -47,6 +48,28 @@ def test_a_set_holds_the_classes_that_come_near_the_best(
     (smaller,) = Predictor(version).diagnose([sample], coverage=0.49)
     assert smaller.class_set == ("healthy",) and smaller.coverage == 0.49
     assert (coverage_of(version, None), coverage_of(version, 0.49)) == (0.9, 0.49)
+
+
+def test_two_classes_that_share_a_plane_have_a_probability_each(
+    make_version: Callable[..., ModelVersion], sample: dict[str, float]
+) -> None:
+    """The plane's score .75 is that of the second class, and -.75 that of the first."""
+    (found,) = Predictor(calibrated(make_version([[1.0, 0.0, 0.0, 0.0, 0.0]]))).diagnose([sample])
+    leak = 1.0 / (1.0 + np.exp(2.0 * -1.5))
+    assert found.fault_class == "leak" and found.probabilities == pytest.approx({"healthy": 1.0 - leak, "leak": leak})
+
+
+def test_a_measurement_is_strange_beyond_the_held_out_ones_and_not_like_the_last_of_them(
+    make_version: Callable[..., ModelVersion]
+) -> None:
+    held = calibrated(make_version(FOUR)).calibration
+    assert held is not None
+    size, reach = held.strangest("size"), held.strangest("reach")
+    for sizes, away, reasons in (
+        (size, reach, 0), (np.nextafter(size, 10.0), reach, 1), (size, np.nextafter(reach, 10.0), 1),
+    ):
+        (told,) = novelty(held, np.array([sizes]), np.array([[0.5 + away, 0.5]]))
+        assert bool(told) == bool(reasons), (sizes, away)
 
 
 def test_it_abstains_where_every_class_is_possible_and_where_a_row_is_strange(
