@@ -202,9 +202,9 @@ def _vectors(coefficients: FloatArray) -> list[FloatArray]:
 class _Path:
     """Coefficients (N,), or (N, C), of the rows in the sum of the steps' gradients, which says where they end.
 
-    ``(point - local_point) / step_size``, but for what is known without the rows. Sums, not means over the steps, and
-    of batches of n rows n / N of them: who asks knows how many there are of both, so what is left between two such sums
-    is a difference that anybody can make.
+    ``(point - local_point) / step_size``, but for what is known without the rows. Sums over the steps, and of batches
+    of n rows n / N of them: who asks knows how many there are of both, so what is left between two such sums is a
+    difference that anybody can make.
     """
 
     def __init__(self, own: FloatArray, controlled: bool) -> None:
@@ -225,6 +225,11 @@ class _Path:
 
     @property
     def ends(self) -> list[FloatArray]:
-        """Of the last step, and of the snapshot where that is another."""
-        ended = _vectors(self._share * self._now) if self._steps else []
-        return ended + (_vectors(self._snapshot) if 0 < self._kept < self._steps else [])
+        """Of the last step, and of the snapshot where that is another; of several steps their mean, too.
+
+        The mean has the size of a gradient, so that between it and gradients are differences that anybody can make.
+        """
+        ended = [(self._share * self._now, self._steps)] if self._steps else []
+        ended += [(self._snapshot, self._kept)] if 0 < self._kept < self._steps else []
+        sums = [each for end, _ in ended for each in _vectors(end)]
+        return sums + [each for end, steps in ended if steps > 1 for each in _vectors(end / steps)]

@@ -23,6 +23,8 @@ NUMBERS = 4
 _CHANCE = 1e-3
 """Of measured values, how many sums of one vector may come near to some row. Rows of one column lie on a line, where
 sums come near to rows all the time, so there only nearer ones count."""
+_WIDER = 4.0
+"""Angles in the four numbers may be some three times those of the sums themselves, whose readings are not centred."""
 _SUMS = 25_000  # of one vector: 18 500 differences of differences, and pairs with up to 4096
 _CELLS_A_ROW = 128
 _MOST_CELLS = 2**20
@@ -46,7 +48,7 @@ class ChanceRows:
         self._places = np.ascontiguousarray(self._own[:, 1])
         self._lengths = np.sqrt(np.square(self._own).sum(axis=1))
         dimensions = max(1, int(np.linalg.matrix_rank(self._own)) - 1)
-        self._angle = min(angle, (_CHANCE / (_SUMS * len(rows))) ** (1.0 / dimensions))
+        self._angle = min(_WIDER * angle, (_CHANCE / (_SUMS * len(rows))) ** (1.0 / dimensions))
         # What an angle comes to in the place, the first of a row's numbers being 1.
         self._reach = 1.1 * self._angle * float((self._lengths * np.hypot(1.0, self._places)).max())
         self._low = float(self._places[0]) - 2.0 * self._reach

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from api.console.views.learnt import rows_of, sensor_charts
+from api.console.views.learnt import sensor_charts
 
 
 def curve(sensor: str, heights: list[float], fault: str = "leak") -> dict[str, object]:
@@ -33,17 +33,6 @@ def test_lines_of_one_sensor_are_in_one_chart_with_its_unit() -> None:
 def test_no_curves_and_flat_ones_are_drawn() -> None:
     assert sensor_charts({}) == [] and sensor_charts({"curves": None}) == []
     assert "<svg" in sensor_charts({"curves": [curve("still", [0.0, 0.0, 0.0])]})[0][1]
-
-
-def test_nested_facts_are_rows_by_their_paths() -> None:
-    facts = {
-        "rule": "best", "chosen": {"radius": 0.123456, "lift": None}, "folds": [1, 2.5, None], "none": [],
-        "tried": [{"score": 0.5}, {"score": 1}], "kept": True,
-    }
-    assert rows_of(facts) == [
-        ("rule", "best"), ("chosen.radius", "0.1235"), ("chosen.lift", "–"), ("folds", "1, 2.5, –"), ("none", ""),
-        ("tried 1.score", "0.5"), ("tried 2.score", "1"), ("kept", "True"),
-    ]
 
 
 def test_what_is_no_number_is_drawn_nowhere() -> None:

@@ -99,7 +99,7 @@ def test_where_local_steps_end_is_what_their_account_says(changes: dict[str, flo
     found = accounted_answer(method.site, site, asked, parameters)
     still = accounted_answer(method.site, site, message(3), parameters)
     assert (len(still.account.rows), still.account.whole) == (1, True)
-    assert (len(found.account.rows), found.account.whole) == (3, True)
+    assert (len(found.account.rows), found.account.whole) == (5, True)
     steps = 5 * math.ceil(1.0 / parameters["batch"])
     ridge, pull = parameters.get("ridge", 0.0), 0.1 * (parameters.get("ridge", 0.0) + parameters.get("proximal", 0.0))
     own = ridge * asked["point"] if changes.get("own") else 0.0
@@ -110,6 +110,8 @@ def test_where_local_steps_end_is_what_their_account_says(changes: dict[str, flo
             away = (1.0 - pull) * away - 0.1 * (ridge * asked["point"] - own)
         told = parameters["batch"] * (away - (found.arrays[name] - asked["point"])) / 0.1
         np.testing.assert_allclose(vector_of(rows, site), told, atol=1e-10)
+    for rows, mean, count in zip(found.account.rows[1:3], found.account.rows[3:], (steps, 2), strict=True):
+        np.testing.assert_allclose(count * mean, rows)
 
 
 def test_rows_that_are_mixed_before_a_step_are_said_to_be_unaccounted() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,8 @@ class Printed:
     knob: float
     rounds: int
     in_unit_box: bool
+    regularised: bool = False
+    """Whether the label flip cost is infinite, whatever its axis says: the curve over it is level."""
 
 
 METHODS = {
@@ -49,6 +52,7 @@ METHODS = {
     "SM, code's step": Printed(lambda s, c, t: sm_points(s, c, 0.5, t), 1e2, 220, True),
     "ADMM": Printed(lambda s, c, t: admm_points(s, c, 0.0, t), 1e-3, 100, False),
     "ADMM-SC": Printed(lambda s, c, t: admm_points(s, c, 18.0 * c, t), 1e-3, 100, False),
+    "ADMM-REG": Printed(lambda s, c, t: admm_points(s, c, 0.0, t), 1e-3, 100, False, regularised=True),
 }
 MENDED = "mended and certified"
 CENTRAL = "Central (DR-SVM), best"
@@ -75,17 +79,23 @@ def curve(setting: str, method: str, sweep: str, repetition: int, fast: bool, ca
 def _printed(data: Split, method: Printed, sweep: str, knobs: tuple[float, ...]) -> list[tuple[float, float]]:
     rows = np.ones_like(data.fold, dtype=bool)
 
+    def sites(beta: float, kappa: float) -> list[Site]:
+        return sites_of(data, rows, beta, math.inf if method.regularised else kappa)
+
     def last(beta: float, kappa: float, knob: float) -> float:
-        *_, weights = method.points(sites_of(data, rows, beta, kappa), knob, method.rounds)
+        *_, weights = method.points(sites(beta, kappa), knob, method.rounds)
         return _rate(data, weights)
 
     if sweep == "rounds":
-        points = enumerate(method.points(sites_of(data, rows, BETA, KAPPA), method.knob, ROUNDS[-1]), start=1)
+        points = enumerate(method.points(sites(BETA, KAPPA), method.knob, ROUNDS[-1]), start=1)
         return [(float(t), _rate(data, weights)) for t, weights in points if t in ROUNDS]
     if sweep == "knob":
         return [(knob, last(BETA, KAPPA, knob)) for knob in knobs]
     if sweep == "beta":
         return [(beta, last(beta, KAPPA, method.knob)) for beta in BETAS]
+    if method.regularised:
+        level = last(BETA, KAPPA, method.knob)
+        return [(kappa, level) for kappa in FLIP_COSTS]
     return [(kappa, last(BETA, kappa, method.knob)) for kappa in FLIP_COSTS]
 
 

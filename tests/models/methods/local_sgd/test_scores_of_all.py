@@ -164,12 +164,13 @@ def test_the_account_of_a_softmax_regression_gives_its_gradient_and_steps(name: 
     }
     site = SITES["plant-0"]
     found = accounted_answer(method.site, site, message, parameters)
-    assert found.account.whole and len(found.account.rows) == 6
+    assert found.account.whole and len(found.account.rows) == 9
     whole = np.hstack([site.features, np.ones((30, 1))])
     slope = np.hstack([objective.planes(found.arrays["slope"], 2)])
     np.testing.assert_allclose(np.stack(found.account.rows[:3]) @ whole, slope, atol=1e-12)
     gone = (point - found.arrays["local_point"]) / 0.2 - 3 * message["correction"]
-    np.testing.assert_allclose(np.stack(found.account.rows[3:]) @ whole, objective.planes(gone, 2), atol=1e-12)
+    np.testing.assert_allclose(np.stack(found.account.rows[3:6]) @ whole, objective.planes(gone, 2), atol=1e-12)
+    np.testing.assert_allclose(3 * np.stack(found.account.rows[6:]), np.stack(found.account.rows[3:6]))
 
 
 def test_of_a_network_no_account_of_rows_is_known() -> None:

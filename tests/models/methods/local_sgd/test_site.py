@@ -53,7 +53,10 @@ def test_one_step_tells_of_a_single_row_unless_the_site_forbids_it(least: float,
 
 @pytest.mark.parametrize(("share", "steps"), [(1.0, 1.0), (1.0, 3.0), (0.25, 1.0), (0.25, 3.0)])
 def test_the_account_of_steps_is_of_their_sum_and_of_batches_that_of_their_rows(share: float, steps: float) -> None:
-    """So that differences are those which someone makes who knows how many steps, and how many rows, there are."""
+    """So that differences are those which someone makes who knows how many steps, and how many rows, there are.
+
+    Of several steps the mean is there, too: between it and gradients are differences that anybody can make.
+    """
     site, size = problem(40), 0.01
     message = {
         "point": np.array([0.02, -0.1]), "correction": np.zeros(2), "step_size": np.array(size),
@@ -61,8 +64,10 @@ def test_the_account_of_steps_is_of_their_sum_and_of_batches_that_of_their_rows(
     }
     found = LocalStepsSite().accounted(site, message, {"batch": share, "local_steps": steps})
     rows = np.column_stack([site.features, np.ones(40)])
-    ends = [found.arrays["local_point"]] + [found.arrays["snapshot"]] * (steps > 2.0)
+    ends = [(found.arrays["local_point"], 1.0)] + [(found.arrays["snapshot"], 1.0)] * (steps > 2.0)
+    if steps > 1.0:
+        ends += [(found.arrays["local_point"], steps), (found.arrays["snapshot"], 2.0)]
     assert len(found.account.rows) == 1 + len(ends)
     assert np.allclose(found.account.rows[0] @ rows, found.arrays["slope"])
-    for account, end in zip(found.account.rows[1:], ends, strict=True):
-        assert np.allclose(account @ rows, share * (message["point"] - end) / size)
+    for account, (end, of_steps) in zip(found.account.rows[1:], ends, strict=True):
+        assert np.allclose(account @ rows, share * (message["point"] - end) / size / of_steps)
