@@ -109,6 +109,23 @@ def test_rows_like_the_one_that_is_shown_count_too() -> None:
     assert found.pairs == {0, 9}
 
 
+@pytest.mark.parametrize("column", range(5))
+def test_a_sum_that_is_as_near_to_a_row_as_counts_is_found(column: int) -> None:
+    """A cosine within 1e-10 of 1, by any column: what is kept of a sum are four numbers, in which angles are others."""
+    for seed in range(20):
+        features = np.random.default_rng(seed).uniform(size=(25, 5))
+        features[1], features[1, column] = features[2], features[2, column] + 1e-3
+        length = float(np.linalg.norm(np.append(features[0], 1.0)))
+        share = 1.3e-5 * length / 1e-3  # more than rows beside the one may weigh
+        coefficients = np.array([1.0, share, -share, *np.zeros(22)]) / 25
+        vector = coefficients @ np.column_stack([features, np.ones(25)])
+        cosine = float(vector[:5] @ features[0] + vector[5]) / (float(np.linalg.norm(vector)) * length)
+        assert 0.0 <= 1.0 - cosine < 1e-10
+        found = Differences(25, seed, np.zeros((0, SKETCH)), set(), set(), None, features)
+        assert not Differences(25, seed, np.zeros((0, SKETCH)), set(), set()).by_pairs(found.sketch(coefficients))
+        assert found.by_pairs(found.sketch(coefficients)) == {0}
+
+
 def test_the_guard_answers_something_else_in_its_place() -> None:
     features, coefficients = square()
     door = VaultGuard(over(features), b"secret", lambda rows: rows, lambda question: None)
