@@ -9,7 +9,7 @@ capped simplex, phi = 0.2. Scores are those of the part kept apart, of the last 
 the worst and the best 20 %, R_{A,B} and Gini of the losses. Three seeds draw clients, network and dropout; ``--quick``
 takes one. Figure 4 is drawn from the same losses: the transformed Lorenz curve of each method, mean of the seeds.
 
-MNIST's printed values stand beside the digits and beside Fashion-MNIST, which are stand-ins for it.
+MNIST's printed values stand beside the digits and beside Fashion-MNIST, too, which are stand-ins for it.
 
 ``--rates paper`` takes appendix J.2's learning rates. With them the three controlled methods hardly move on few rows of
 small images, and a model that knows nothing is fair. ``--rates equal``, the default, lets all six go the same way in a
