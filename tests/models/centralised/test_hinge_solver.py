@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -113,7 +115,7 @@ class Steps:
     ],
     ids=["grows again", "only grows", "is there", "stands still", "stands still far off", "grows at first", "rests"],
 )
-def test_the_best_iterate_is_kept_and_ends_it_where_nothing_more_comes(run: Steps, best: float, taken: int) -> None:
+def test_the_best_iterate_is_kept_and_ends_it_where_nothing_more_comes(run: Any, best: float, taken: int) -> None:
     """At the tolerance, where no step is left, or after more than four without progress near the end."""
-    found = _iterate(run, 0.01)  # type: ignore[arg-type]
+    found = _iterate(run, 0.01)
     assert (found.gap, found.weights[0], run.taken) == (best, best, taken)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from models.basics import TransportNorm
 from models.cuts.cut_model import CutModel
 from models.cuts.norm_rows import norm_rows
 from models.cuts.program_start import Goal, first_duals, on_the_path
@@ -101,11 +102,11 @@ def test_heights_on_the_path_have_multipliers_that_sum_to_the_weights(mean: floa
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_the_first_multipliers_are_inside_and_carry_the_norm_that_the_cuts_ask_for(norm: str) -> None:
+def test_the_first_multipliers_are_inside_and_carry_the_norm_that_the_cuts_ask_for(norm: TransportNorm) -> None:
     """One for each row, above 0; of the cones strictly inside; the norm's sum to what the cuts pull it with."""
     cuts = CutModel(
         np.array([0.4, 0.6]), np.array([0.1, 0.2]), np.array([0, 1, 1]), np.ones(3), np.ones((3, 3)),
-        np.array([0.3, 0.5, 0.0]), norm, 3, MixtureBall("l2", 0.2),  # type: ignore[arg-type]
+        np.array([0.3, 0.5, 0.0]), norm, 3, MixtureBall("l2", 0.2),
     )
     rows = norm_rows(cuts, np.zeros(3), 1.0, np.zeros(3), 1.0)
     mixed = mixture_rows(cuts.site_weights, cuts.mixture, np.ones(2))

@@ -14,6 +14,7 @@ from models.methods.local_sgd.drfa import WorstMixtureServer
 from models.methods.local_sgd.feddro import FedDroServer, FedDroSite
 from models.methods.local_sgd.mixup import MixupSite
 from models.methods.local_sgd.site import LocalStepsSite
+from models.methods.protocol import Method
 from models.site_ambiguity.ball import MixtureBall
 
 LEAST_OPEN = (
@@ -55,9 +56,9 @@ WALKING = {"drfa", "drflm", "safl"}
 
 
 @pytest.mark.parametrize("method", LOCAL_METHODS, ids=lambda method: method.name)
-def test_what_a_method_takes(method: object) -> None:
+def test_what_a_method_takes(method: Method) -> None:
     """Sums where the server's step is one, any loss but under control variates, a ball where the mixture walks."""
-    name = method.name  # type: ignore[attr-defined]
+    name = method.name
     found = METHODS[name]
     assert found.on_sums is (name in SUMMED) and found.needs_smooth_loss is (name in CONTROLLED)
     assert found.supports_mixture is (name in WALKING) is isinstance(found.server, WorstMixtureServer)

@@ -102,13 +102,13 @@ def test_a_point_counts_only_where_every_site_told_its_loss() -> None:
 def test_a_softmax_regression_keeps_its_bounds_and_a_network_starts_by_its_seed() -> None:
     """The server half of the one is that of the linear losses; that of the other begins where its seed says."""
     fedavg = get_method("fedavg")
-    convex = method_of(fedavg, SoftmaxObjective(3), 2)
-    assert convex.server is fedavg.server and convex.site.objective == SoftmaxObjective(3)  # type: ignore[attr-defined]
+    convex: Any = method_of(fedavg, SoftmaxObjective(3), 2)
+    assert convex.server is fedavg.server and convex.site.objective == SoftmaxObjective(3)
     for seed in (0, 5):
-        made = method_of(fedavg, NETWORK, 2, seed=seed)
+        made: Any = method_of(fedavg, NETWORK, 2, seed=seed)
         start = made.server.weights(made.server.init(problem_of(made, NETWORK)))
         np.testing.assert_array_equal(start, NETWORK.start(2, seed))
-        assert made.site.objective is NETWORK  # type: ignore[attr-defined]
+        assert made.site.objective is NETWORK
     assert (NETWORK.start(2, 0) != NETWORK.start(2, 5)).any()
 
 
