@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import platform
-import signal
 import statistics
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any
 
 from tests.benchmarks.api import prepare
 from tests.benchmarks.command import above_nothing, output_file
-from tests.benchmarks.serving import servers
+from tests.benchmarks.serving import servers, stopping
 from tests.benchmarks.serving.load import Load, Target, closed_loop
 from tests.benchmarks.serving.processor import Clock
 
@@ -55,6 +54,7 @@ def in_turn(
     spent = dict.fromkeys(loads, 0.0)
     for _ in range(TURNS):
         for target, clock in targets:
+            stopping.end_if_told()
             before = clock.seconds()
             rate = None if rates is None else rates[target.name]
             loads[target.name].append(asyncio.run(closed_loop(target, connections, seconds, rate)))
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows as JSON")
     parser.add_argument("--seconds", type=above_nothing, default=2.0, help="of each turn (default: 2)")
     chosen = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers end with us
+    stopping.listen()  # the servers end with us
     with tempfile.TemporaryDirectory() as scratch:
         rows = measure(Path(scratch), chosen.seconds)
     packages = " ".join(f"{name} {version(name)}" for name in ("uvicorn", "httptools", "fastapi", "mlflow", "numpy"))

@@ -18,6 +18,7 @@ import httpx
 from api.models.examples import FEATURES_EXAMPLE
 from services.registry.mlflow_environment import mlflow_environment
 from tests.benchmarks.serving.load import Target, request
+from tests.benchmarks.serving.stopping import end_if_told
 
 OURS, MLFLOW = "ballast", "mlflow models serve"
 PATH = "/v1/models/benchmark/diagnose"
@@ -76,6 +77,7 @@ def wait(server: subprocess.Popen[bytes], url: str, seconds: float) -> None:
     """Wait until an address answers 200."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and server.poll() is None:
+        end_if_told()
         try:
             if httpx.get(url, timeout=10.0).status_code == 200:
                 return
