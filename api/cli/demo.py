@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
+import threading
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from pydantic import ValidationError
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 when a diagnosis came out at the end."""
     started = time.monotonic()
     check(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stopped = end_when_told()
     settings = prepare_home(arguments.home.resolve())
     try:
         with held(settings.home / MARKED), Supervisor(stack.log_folder(settings), say) as supervisor:
@@ -63,12 +65,30 @@ def run(arguments: argparse.Namespace) -> int:
                 say("the console, signed in (the token stands behind the #, which no server sees):")
                 say(f"  {up.console_url(settings)}/sign-in#token={token}")
                 say("Ctrl-C stops everything")
-                while True:
-                    time.sleep(up.TEND_SECONDS)
+                while not stopped.wait(up.TEND_SECONDS):
                     supervisor.tend()
+                say("stopped")
     except KeyboardInterrupt:
         say("stopped")
     return 0
+
+
+def end_when_told() -> threading.Event:
+    """Let Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` wherever we are, and set the event that is returned.
+
+    The event is for the exception that is lost: Python ignores what a handler raises while garbage is collected. Ctrl-C
+    that is ignored, as in a shell's background, stays ignored.
+    """
+    stopped = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGTERM, end)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, end)
+    return stopped
 
 
 def check(arguments: argparse.Namespace) -> None:
