@@ -287,6 +287,27 @@ def test_a_line_without_end_is_not_held_and_the_line_after_it_is_its_own(tmp_pat
     assert len(found[0]) <= LONGEST_LINE + 2 and found[1:] == [b"b", b"c" * LONGEST_LINE, b""]
 
 
+def test_a_radius_without_end_is_a_word_in_every_form_of_json(
+    version: ModelVersion, write_csv: Callable[..., Path], make_table: Any, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No move changes the class that a model of zero weights says; JSON has no number for that."""
+    flat, rows = version.model_copy(update={"weights": np.array([[0.0, 0.0, 0.0, 1.0]])}), make_table(1)
+    model, lines = tmp_path / "flat.json", tmp_path / "x.ndjson"
+    model.write_text(json.dumps(flat.to_document()))
+    lines.write_text(json.dumps(dict(zip(rows[0][:3], map(float, rows[1][:3]), strict=True))))
+    asked = ["diagnose", "--unsigned", "--model", str(model), "--input"]
+
+    def refused(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    assert main([*asked, str(lines)]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[0], parse_constant=refused)
+    assert main([*asked, str(write_csv([row[:3] for row in rows])), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out, parse_constant=refused)["rows"]
+    assert answer["robustness_radius"] == row["robustness_radius"] == "Infinity"
+
+
 def test_a_coverage_that_cannot_be_had_ends_the_stream(version: ModelVersion, make_table: Any) -> None:
     line = json.dumps(dict(zip(make_table(1)[0][:3], map(float, make_table(1)[1][:3]), strict=True))).encode()
     with pytest.raises(ConflictError, match="carries no calibration"):

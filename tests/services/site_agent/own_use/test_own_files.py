@@ -18,9 +18,6 @@ from services.site_agent.cli import main
 from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
 
-ENTRIES = 3
-
-
 Capture = pytest.CaptureFixture[str]
 ENTRIES = 3
 
