@@ -146,6 +146,18 @@ def test_a_model_of_another_signer_is_refused_and_so_is_one_that_nobody_can_chec
     assert "not a NATS user public key" in capsys.readouterr().err
 
 
+def test_the_key_that_is_given_goes_before_the_one_in_the_settings(
+    model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], make_table: Any, tmp_path: Path
+) -> None:
+    other, settings = new_seed_file(tmp_path / "other.nk"), tmp_path / "site.toml"
+    ask = ["diagnose", "--model", str(model_file), "--input", str(write_csv(make_table(3))), "--config", str(settings)]
+    for kept, given, code in ((other, oem[1], 0), (oem[1], other, 1)):
+        settings.write_text(
+            f'site_id = "p"\nservers = ["nats://a:1"]\noem_key = "{kept}"\n[data]\nkind = "csv"\npath = "x.csv"\n'
+        )
+        assert main([*ask, "--oem-key", given]) == code
+
+
 def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
     version: ModelVersion, oem: tuple[Path, str], tmp_path: Path, write_csv: Callable[..., Path], make_table: Any,
     capsys: pytest.CaptureFixture[str],
@@ -180,6 +192,10 @@ def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
     ]
     likely = [(each.probabilities or {})[each.fault_class] for each in expected]
     assert [each["probability"] for each in told] == pytest.approx(likely, rel=1e-12)
+    lines_file = tmp_path / "x.jsonl"
+    lines_file.write_text(json.dumps(numbers[0]))
+    assert main([*ask, "--coverage", "0.95", "--input", str(lines_file)]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["coverage"] == 0.95, "of a stream too"
     for wrong, said in (("0.999", "needs 999 held-out rows"), ("1.5", "coverage must lie between 0 and 1")):
         for form in ([], ["--json"]):
             assert main([*ask, *form, "--coverage", wrong]) == 1
@@ -236,8 +252,8 @@ def test_a_stream_is_answered_line_by_line_as_the_table_is(
     assert main([*arguments, str(write_csv(rows)), "--json"]) == 0
     table = json.loads(capsys.readouterr().out)["rows"]
     lines = [json.dumps({name: float(cell) for name, cell in zip(rows[0], row, strict=True)}) for row in rows[1:]]
-    lines.insert(3, "")  # passed over, and counted as a line
-    path = tmp_path / ("x.ndjson" if way == "by its name" else "x.txt")
+    lines.insert(3, " \t")  # passed over, and counted as a line
+    path = tmp_path / ("x.NDJSON" if way == "by its name" else "x.txt")
     path.write_text("\r\n".join(lines))  # the last one without an end
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     given = [str(path)] if way == "by its name" else ["-"] if way == "from a pipe" else [str(path), "--ndjson"]
