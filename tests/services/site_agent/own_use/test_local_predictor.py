@@ -238,6 +238,57 @@ def test_an_interval_by_the_estimate_is_at_the_plant_what_it_is_at_the_oem(
     assert len({round(each.high - each.low, 4) for each in intervals if each is not None}) > 2
 
 
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_an_estimate_and_its_intervals_are_cut_to_the_targets_range_as_the_oem_cuts_them(
+    version: ModelVersion, make_table: Any, calibrated: bool
+) -> None:
+    gap, grid = Target(name="gap", unit="mm", low=1.0, high=8.0), score_grid()
+    held = {"absolute": tuple((np.where(grid >= 0.3, 200, 100) / 201.0)[len(grid) // 2 :])}
+    held |= {name: tuple(np.where(grid >= 1.0, 200, 100) / 201.0) for name in ("size", "reach")}
+    found = Calibration(kind="absolute", grid=tuple(grid.tolist()), groups=(CountedRows(n_test=200),), held=held)
+    spec = TrainingSpec.model_validate({"loss": {"name": "pinball", "quantile": 0.75}})
+    fields = {name: getattr(version, name) for name in ModelVersion.model_fields}
+    target = ModelVersion(**fields | {
+        "spec": spec, "asset_type": version.asset_type.model_copy(update={"target": gap}),
+        "weights": np.array([[3.0, 0.6, 0.2, -1.5]]), "calibration": found if calibrated else None,
+        "error_interval": ErrorInterval.implied(spec.loss.loss, gap, 0.01, 0.9),
+    })
+    assert target.error_interval_at(0.9).below != target.error_interval_at(0.9).above
+    rows = [dict(zip(make_table(1)[0][:3], map(float, row[:3]), strict=True)) for row in make_table(40)[1:]]
+    columns = CsvSource(kind="csv", path=Path("-"))
+    told = list(diagnose_lines(target, [json.dumps(row).encode() for row in rows], columns))[:-1]
+    wanted = Estimator(target).estimate(rows)
+    for name, values in (
+        ("value", [each.value for each in wanted]), ("low", [each.interval.low for each in wanted]),
+        ("high", [each.interval.high for each in wanted]),
+        ("conformal_low", [each.conformal.low for each in wanted if each.conformal is not None]),
+        ("conformal_high", [each.conformal.high for each in wanted if each.conformal is not None]),
+    ):
+        assert [each[name] for each in told if name in each] == pytest.approx(values, rel=1e-9)
+        assert not values or {1.0, 8.0} & set(values), "some are cut"
+    assert {each["unit"] for each in told} == {"mm"} and {each["confidence"] for each in told} == {0.9}
+    if calibrated:
+        assert [(each["abstained"], each["reason"]) for each in told] == [
+            (each.abstained, each.reason) for each in wanted
+        ]
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_radius_of_a_network_is_in_the_models_own_norm(version: ModelVersion, make_table: Any, norm: str) -> None:
+    spec = TrainingSpec.model_validate(
+        {"loss": {"name": "cross_entropy"}, "network": {"hidden": 3}, "transport_norm": norm}
+    )
+    drawn = np.random.default_rng(2).normal(size=(1, 20))
+    fields = {name: getattr(version, name) for name in ModelVersion.model_fields}
+    network = ModelVersion(**fields | {"spec": spec, "weights": drawn})
+    rows = [dict(zip(make_table(1)[0][:3], map(float, row[:3]), strict=True)) for row in make_table(6)[1:]]
+    columns = CsvSource(kind="csv", path=Path("-"))
+    told = list(diagnose_lines(network, [json.dumps(row).encode() for row in rows], columns))[:-1]
+    assert [each["robustness_radius"] for each in told] == pytest.approx(
+        [each.robustness_radius for each in Predictor(network).diagnose(rows)]
+    )
+
+
 def streamed(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
