@@ -1,4 +1,4 @@
-"""One MLflow run for each Ballast run: found again where it is there, in the experiment of its model, with all metrics."""
+"""One MLflow run for each Ballast run: found again where it is there, in its model's experiment, with all metrics."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MILLISECONDS = int(START.timestamp() * 1000)
 
 
 class Client:
-    """What is asked of MLflow; ``runs`` are those that it has, ``state`` is that of its experiment, None: it has none."""
+    """What is asked of MLflow, which has these ``runs``; ``state`` is that of its experiment, None: it has none."""
 
     def __init__(self, *runs: str, state: str | None = "active") -> None:
-        self.runs, self.state, self.made = runs, state, False
+        self.runs, self.state = runs, state
         self.asked: list[tuple[str, Any]] = []
 
     def create_experiment(self, title: str, *, artifact_location: str | None) -> None:
@@ -77,7 +77,9 @@ def test_a_run_that_begins_is_made_once_and_is_running_when_it_goes_on() -> None
     assert client.asked[1:] == [("status", ("there", "RUNNING"))]
 
 
-@pytest.mark.parametrize(("root", "place"), [(None, None), ("s3://b/", "s3://b/pump"), ("/srv/files", "/srv/files/pump")])
+@pytest.mark.parametrize(("root", "place"), [
+    (None, None), ("s3://b/", "s3://b/pump"), ("/srv/files", "/srv/files/pump"),
+])
 def test_an_experiment_keeps_its_files_in_a_folder_of_its_model(root: str | None, place: str | None) -> None:
     client = Client("there")
     runs(client, root).start_run(RUN, asset_type(2))

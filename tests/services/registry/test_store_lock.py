@@ -17,10 +17,10 @@ from services.registry.store_lock import ADVISORY_LOCK, opening
 
 
 def locked(path: Path) -> bool:
-    """Whether somebody holds the lock of a file."""
+    """Whether somebody holds the lock of a file, and shares it with nobody."""
     with path.open("a") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False

@@ -69,7 +69,8 @@ async def test_exchanges_of_a_round_are_added_up_and_the_next_round_begins_at_no
 
 
 def test_only_what_was_asked_for_of_those_who_were_asked_counts() -> None:
-    updates: Any = {site: SimpleNamespace(masking=said) for site, said in (("a", 1), ("b", "no"), ("c", 3), ("d", None))}
+    said = {"a": 1, "b": "no", "c": 3, "d": None}
+    updates: Any = {site: SimpleNamespace(masking=each) for site, each in said.items()}
     outcome = Poll(updates, (), 0.0, {})
     assert parts(outcome, ["b", "a", "d", "nobody"], int) == {"a": 1}
     assert parts(outcome, {"c": object()}, int) == {"c": 3}

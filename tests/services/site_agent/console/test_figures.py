@@ -140,7 +140,8 @@ def test_what_wants_attention_is_in_order() -> None:
     assert attention(sound | {"exposure": sound["exposure"] | {"runs_left_today": None}}) == [], "without a limit"
     above = sound | {"exposure": sound["exposure"] | {"by_differences": 3, "runs_left_today": 0}}
     assert [each["kind"] for each in attention(above)] == ["bad", "warn"]
-    moved = sound | {"drift": {"trouble": None, "drift": 0.5, "chance": 0.25, "sensors": {"a": 0.25, "b": 0.3, "c": 0.5}}}
+    sensors = {"a": 0.25, "b": 0.3, "c": 0.5}
+    moved = sound | {"drift": {"trouble": None, "drift": 0.5, "chance": 0.25, "sensors": sensors}}
     assert [each["why"] for each in attention(moved)] == ["2 of 3 sensors, the furthest by 0.50"]
     gone = above | {"connection": {"connected": False, "told": "gone"}, "ledger": {"sound": False, "problems": ["x"]}}
     assert [each["why"] for each in attention(gone)][0] == "x" and attention(gone)[-1]["why"] == "gone"
