@@ -18,6 +18,7 @@ from services.process.command_line import product_version
 from services.site_agent import agent
 from services.site_agent.cli import main
 from services.site_agent.connection import link
+from services.site_agent.connection.link_address import Address
 from services.site_agent.contract_watch import WatchedRound
 from services.site_agent.outgoing.egress import TooLargeError
 from services.site_agent.outgoing.ledger import Ledger
@@ -108,7 +109,7 @@ async def test_what_the_link_is_given_and_what_is_put_away_at_the_end(
     first = await serve(settings, monkeypatch, nothing, 7.0, heard.append)
     again = await serve(settings, monkeypatch, nothing)
     address, answer, _, connected, timeout = first.given
-    assert isinstance(address, link.Address) and address.site_id == "plant-1" and callable(answer)
+    assert isinstance(address, Address) and address.site_id == "plant-1" and callable(answer)
     assert (connected, timeout) == (heard.append, 7.0) and again.given[3:] == [None, None]
     hellos = [decode(frame, 1 << 20) for frame in (*first.hellos, again.hellos[0])]
     assert all(isinstance(each, Hello) and each.version == product_version() for each in hellos)
