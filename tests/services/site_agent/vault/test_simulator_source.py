@@ -85,6 +85,9 @@ def test_a_changed_manifest_is_read_again_and_so_is_a_part_of_any_name(plant: Pa
     assert len(ours.current().test) == 14
     np.savez(plant / "later.npz", **signals(16, 4))
     assert len(ours.current().test) == 16
+    before = ours.current().train.features
+    change_manifest(plant, sampling_rate_hz=10 * RATE)
+    assert not np.array_equal(ours.current().train.features, before), "the same signals are other ones at another rate"
     (plant / "plant.json").write_text("{")
     with pytest.raises(VaultError, match="is not JSON"):
         ours.current()
