@@ -138,7 +138,7 @@ def test_a_backup_that_failed_on_the_way_is_none() -> None:
     with pytest.raises(OSError, match="full"), archive.writing(SealedWriter(file, WORD, CHEAP)) as made:
         made.add("a", bytes(2 * CHUNK))
         raise OSError("the disk is full")
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match="cut short"):
         list(archive.members(SealedReader(io.BytesIO(file.getvalue()), WORD)))
 
 
