@@ -12,7 +12,6 @@ import pytest
 
 from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import BallastError, UnavailableError
-from services.identity import oidc_issuer
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_issuer import DISCOVERY, Issuer
 from tests.oidc_issuer import CLIENT, CONSOLE, LocalIssuer
@@ -103,7 +102,7 @@ def test_the_issuers_authority_is_the_one_of_the_settings(
         trusted.append(cafile)
         return made()
 
-    monkeypatch.setattr(oidc_issuer.ssl, "create_default_context", context)
+    monkeypatch.setattr(ssl, "create_default_context", context)
     (tmp_path / "ca.pem").write_text("the authority")
     asked_of(issuer, ca_file=tmp_path / "ca.pem").metadata()
     asked_of(issuer).metadata()
