@@ -14,7 +14,8 @@ that errors are taken for normal ones decides only what is scored, not how.
 
 A question is answered as a cut of the Huber loss :data:`SQUARE`, without a ball: at a point with ``||w||_1 + |b|`` at
 most 1, as all are, no residual is larger than its epsilon, so it is the square there; and no row weighs more than that,
-whoever asks.
+whoever asks. A dozen gradients tell all others over the same rows, so over rows of which one is new they would tell the
+new one: a vault lets its rows count differently in each of their versions, by weights that it keeps to itself.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ def is_by_squares(terms: TuningTerms, candidates: Sequence[Candidate]) -> bool:
     )
 
 
-def of_squares(problems: Sequence[SiteProblem]) -> list[SiteProblem]:
-    """The same rows with the mean square for a risk."""
-    return [replace(each, spec=replace(each.spec, loss=SQUARE, radius=0.0)) for each in problems]
+def of_squares(problems: Sequence[SiteProblem], row_weights: FloatArray | None = None) -> list[SiteProblem]:
+    """The same rows with the mean square for a risk; ``row_weights`` (N,) with mean 1: how often each counts."""
+    squared = [replace(each, spec=replace(each.spec, loss=SQUARE, radius=0.0)) for each in problems]
+    return squared if row_weights is None else [replace(each, row_weights=row_weights) for each in squared]
 
 
 @dataclass

@@ -42,6 +42,7 @@ from services.site_agent.vault.dataset import Part
 Check = Callable[[str, FloatArray, Heads], None]
 """Refuses weights (K, D) of a part, by its name, that no honest run asks about."""
 
+_SQUARES = b"how often rows count in squares"
 _NO_POINT = np.zeros(1)  # scores and the ends of steps belong to none
 
 
@@ -68,7 +69,7 @@ def tuning_answer(
                 continue
             found = Accounted({"score": _score(task, asked, places, rows, dealt, asset_type, policy, draw)})
         else:
-            found = _cuts(task, asked, part, j, rows, dealt.learnt(part.fold), asset_type, guard, check)
+            found = _cuts(task, asked, part, j, rows, dealt.learnt(part.fold), asset_type, guard, check, draw)
         arrays |= {f"{name}_{j}": array for name, array in found.arrays.items()}
         accounts.append(found.account)
     return Accounted(arrays, joined(accounts))
@@ -119,7 +120,7 @@ def spec_of(spec: TrainingSpec, asked: TuningTask, part: TuningPart) -> Training
 
 def _cuts(
     task: Task, asked: TuningTask, part: TuningPart, j: int, rows: Part, kept: NDArray[np.bool_],
-    asset_type: AssetType, guard: Guard, check: Check,
+    asset_type: AssetType, guard: Guard, check: Check, draw: Draw,
 ) -> Accounted:
     spec, train = spec_of(task.spec, asked, part), rows.chosen(kept)
     problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), asset_type)
@@ -128,13 +129,24 @@ def _cuts(
     if part.squares:
         if spec.loss.task != "regression":
             raise ProblemError(f"squares are of a target, the loss is {spec.loss.name}")
-        problems = tuple(of_squares(problems))
+        counts = row_counts(draw, len(rows))[kept]
+        problems = tuple(of_squares(problems, counts / counts.mean()))
     size = problems[0].features.shape[1] + int(spec.fit_intercept)
     points = task.arrays.get(f"point_{j}")
     if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():
         raise ProblemError(f"part {j} of a tuning needs finite points of shape {(len(problems), size)}")
     check(f"{part.model_dump_json()}", points, Heads(problems, lift_box(spec.lift, train.features)))
     return _over_all(answer_cuts(problems, points, FoldGuard(guard, kept)), kept, spec)
+
+
+def row_counts(draw: Draw, n_rows: int) -> FloatArray:
+    """How often each row (N,) counts in squares, from 1/2 to 3/2: the vault's own, anew with each version of its rows.
+
+    Gradients of squares go with the weights, so from a dozen of them whoever asks knows all others over these rows.
+    Were a later version to count its rows alike, one more gradient would tell what is new in it, be it a single row.
+    """
+    seed = (np.asarray(draw(_SQUARES)) * 2.0**53).astype(np.uint64)
+    return np.random.default_rng(seed).uniform(0.5, 1.5, n_rows)
 
 
 def _over_all(found: Accounted, kept: NDArray[np.bool_], spec: TrainingSpec) -> Accounted:
