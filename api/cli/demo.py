@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; 0 when a diagnosis came out at the end."""
-    started = time.monotonic()
+    """Run the demo; 0 when a diagnosis came out at the end, 1 when it was stopped before."""
+    started, done = time.monotonic(), False
     check(arguments)
     stopped = end_when_told()
     settings = prepare_home(arguments.home.resolve())
@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(render(account), flush=True)
             if arguments.json:
                 arguments.json.write_text(account.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            done = True
             if not arguments.exit:
                 say(up.addresses(settings))
                 token = (settings.home / "token").read_text().strip()
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say("stopped")
     except KeyboardInterrupt:
         say("stopped")
-    return 0
+    return 0 if done else 1
 
 
 def end_when_told() -> threading.Event:

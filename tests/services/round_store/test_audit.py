@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -64,6 +66,16 @@ def test_the_server_refuses_to_change_events(trail: RoundStore, statement: str) 
         with trail.engine.execution_options(ballast_writes=True).begin() as connection:
             connection.execute(text(statement))
     assert trail.audit.verify_chain().events == 3
+
+
+def test_postgresql_refuses_to_empty_the_trail(new_postgresql: Callable[[], str]) -> None:
+    store = RoundStore.open(new_postgresql())
+    store.audit.append(actor="ada", role=None, action="site.enrol", target="site/north")
+    with pytest.raises(DBAPIError, match="never changed or deleted"):
+        with store.engine.begin() as connection:
+            connection.execute(text("TRUNCATE audit_events"))
+    assert store.audit.verify_chain().events == 1
+    store.close()
 
 
 @pytest.mark.parametrize(

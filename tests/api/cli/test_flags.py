@@ -1,0 +1,84 @@
+"""What is asked for by a flag is what is done, and what is left out by a list is left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.cli.token import read_end
+from services.contracts.access.identity import Role
+from services.contracts.errors import ConflictError
+from services.round_store.retention import Forgettable
+
+NOW = datetime(2031, 1, 1, 12, tzinfo=UTC)
+
+
+def test_a_date_begins_in_utc_on_a_host_that_is_elsewhere(elsewhere: None) -> None:
+    assert read_end("2031-02-03", NOW) == datetime(2031, 2, 3, tzinfo=UTC)
+
+
+def test_what_is_asked_for_of_an_export_and_an_unlearning_is_what_is_done(
+    shell: Any, behind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def made(_backend: Any, _actor: Any, *given: Any) -> Any:
+        asked.append(given)
+        raise ConflictError("not now")
+
+    monkeypatch.setattr("api.models.exports.export", made)
+    monkeypatch.setattr("api.models.unlearning.unlearn", made)
+    export = ("model", "export", "pumps", "1", "--format", "c99", "--out", str(shell.home / "x"))
+    for more in ((), ("--precision", "float")):
+        shell.refused(*export, *more)
+    assert asked == [("pumps", "1", "c99", "double"), ("pumps", "1", "c99", "float")]
+    assert not (shell.home / "x").exists()
+    asked.clear()
+    for more in ((), ("--purge", "now", "--reason", "sold")):
+        shell.refused("model", "unlearn", "pumps", "--site", "east", *more)
+    assert [(name, each.site, each.purge, each.reason) for name, each in asked] == [
+        ("pumps", "east", "promotion", "the plant left"), ("pumps", "east", "now", "sold"),
+    ]
+
+
+def test_a_file_that_cannot_be_written_is_one_line(shell: Any, tmp_path: Path) -> None:
+    words = ("model", "export", "pumps", "1", "--format", "c99", "--out", str(tmp_path / "none" / "x"))
+    assert "cannot be written: No such file or directory" in shell.refused(*words)
+
+
+@pytest.mark.parametrize(("flags", "dry"), [((), False), (("--dry-run",), True)])
+def test_what_is_old_is_dropped_and_only_told_where_that_is_asked(
+    shell: Any, behind: Any, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], dry: bool
+) -> None:
+    settings = shell.home / "ballast.toml"
+    settings.write_text(settings.read_text() + "\n[retention]\nevents_days = 7\n")
+    asked: list[Any] = []
+
+    def tidy(_store: Any, settings: Any, **given: Any) -> Forgettable:
+        asked.append((settings.events_days, given["dry_run"], given["role"], given["actor"].startswith("cli:")))
+        return Forgettable(runs=("a", "b"), rounds=40, events=3)
+
+    monkeypatch.setattr("api.cli.retention.tidy", tidy)
+    said = "would be dropped" if dry else "dropped"
+    assert shell.good("retention", "run", *flags) == f"{said}: 40 rounds of 2 runs, 3 events\n"
+    assert shell.read("retention", "run", *flags) == {"runs": ["a", "b"], "rounds": 40, "events": 3}
+    assert asked == [(7, dry, Role.ADMINISTRATOR, True)] * 2
+
+
+def test_the_audit_trail_is_listed_as_it_is_asked_for(shell: Any, behind: Any) -> None:
+    for number in range(3):
+        behind.store.audit.append(actor=f"a{number % 2}", role=None, action="noted", target=f"x:{number}")
+
+    def targets(*words: str) -> list[str]:
+        return [each["target"] for each in shell.read("audit", "list", *words)]
+
+    assert targets() == ["x:2", "x:1", "x:0"]
+    assert targets("--actor", "a0") == ["x:2", "x:0"] and targets("--target", "x:1") == ["x:1"]
+    assert targets("--limit", "2") == ["x:2", "x:1"] and targets("--limit", "1", "--offset", "1") == ["x:1"]
+    assert targets("--offset", "2") == ["x:0"]
+    assert "NUMBER  AT" in shell.good("audit", "list") and shell.good("audit", "verify").startswith("3 events, none")
+    for wrong in (("--limit", "0"), ("--offset", "-1")):
+        assert shell.run("audit", "list", *wrong)[0] == 2
