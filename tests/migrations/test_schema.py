@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,14 +72,15 @@ def test_a_folder_with_a_percent_sign_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert run._config().get_main_option("script_location") == "/opt/100%(here)s/migrations"
 
 
-def test_connections_are_given_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_given_back(new_sqlite: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Engine] = []
 
     def making(url: str, *, create: bool = False) -> Engine:
         opened.append(make_engine(url, create=create))
         return opened[-1]
 
+    url = new_sqlite()
     monkeypatch.setattr(run, "make_engine", making)
-    assert run.upgrade(database_url) == run.current(database_url) == run.head()
-    pools = [engine.pool for engine in opened]
-    assert len(pools) == 2 and all(pool.status() == make_engine(database_url).pool.status() for pool in pools)
+    assert run.upgrade(url) == run.current(url) == run.head()
+    unused = make_engine(url).pool.status()
+    assert [engine.pool.status() for engine in opened] == [unused, unused]
