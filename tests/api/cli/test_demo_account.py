@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def test_a_run_that_does_not_complete_is_told_with_its_reason(quick: list[float]
 @pytest.fixture
 def stubbed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
     """The demo without its processes; the training is what is given."""
-    former = signal.getsignal(signal.SIGTERM)
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def go(trained: Callable[[], Account], *words: str) -> int:
         monkeypatch.setattr(demo, "train_and_diagnose", lambda *_: trained())
@@ -140,7 +141,8 @@ def stubbed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., in
         try:
             return demo.run(parser.parse_args(["--home", str(tmp_path / "demo"), *words]))
         finally:
-            signal.signal(signal.SIGTERM, former)
+            for number, handler in former.items():
+                signal.signal(number, handler)
 
     return go
 
@@ -161,10 +163,9 @@ def test_without_that_it_stays_and_says_where_the_console_is(
         (tmp_path / "demo" / "token").write_text("blst_secret\n")
         return account()
 
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(demo.time, "sleep", interrupted)
+    told = threading.Event()
+    told.set()
+    monkeypatch.setattr(demo, "end_when_told", lambda: told)
     assert stubbed(trained) == 0, "a diagnosis came out"
     said = capsys.readouterr().out
     assert "/sign-in#token=blst_secret\n" in said and said.endswith("stopped\n")
