@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,28 @@ def test_a_process_with_another_key_ends_with_one_line(done: list[Any], monkeypa
 def test_an_application_within_another_process_leaves_that_as_it_is(done: list[Any], tmp_path: Path) -> None:
     app.create_app(Settings.model_validate({"home": tmp_path}))
     assert done == []
+
+
+def test_nothing_of_an_application_goes_on_after_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the store is away, with which it starts."""
+    done: list[str] = []
+
+    class Deliverer:
+        def __init__(self, _: Any) -> None:
+            pass
+
+        def start(self) -> None:
+            done.append("started")
+
+        def stop(self) -> None:
+            done.append("stopped")
+
+    async def lived() -> set[asyncio.Task[Any] | None]:
+        made = app.create_app(Settings.model_validate({"home": tmp_path}))
+        async with made.router.lifespan_context(made):
+            assert done == ["started"] and len(asyncio.all_tasks()) == 2, "what reads events is at work"
+        return {*asyncio.all_tasks()} - {asyncio.current_task()}
+
+    monkeypatch.setattr(app, "Deliverer", Deliverer)
+    assert asyncio.run(lived()) == set()
+    assert done == ["started", "stopped"]

@@ -36,6 +36,8 @@ def test_a_plan_is_compared_updated_and_its_history_told(shell: Any, behind: Any
     assert shell.good("plan", "diff", "nightly") == diff
     assert shell.good("plan", "diff", "nightly", "--from", "2", "--to", "1").endswith("max_rounds: 7 -> 100\n")
     assert "no version 3, but 1 to 2" in shell.refused("plan", "diff", "nightly", "--to", "3")
+    for end in ("--from", "--to"):
+        assert shell.run("plan", "diff", "nightly", end, "0")[0] == 2, "there is no such version"
     assert "too slow" in shell.good("plan", "history", "nightly")
     assert [each["version"] for each in shell.read("plan", "history", "nightly")] == [1, 2]
     assert behind.store.audit.list_events()[0].after["max_rounds"] == 7

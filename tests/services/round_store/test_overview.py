@@ -74,6 +74,25 @@ def test_a_sites_part_in_a_run(store: RoundStore) -> None:
     assert store.overview.points(run.run_id)[1].upper == rounds[1].upper
 
 
+def test_who_is_still_at_work_has_missed_nothing(store: RoundStore) -> None:
+    run = store.runs.create_run(store.plans.get("one").plan)
+    store.runs.begin_run(run.run_id, [])
+    answers = (versions.an_answer(SITES[0]), versions.an_answer(SITES[1], status="open"))
+    store.runs.commit_round(versions.a_round(run.run_id, 1, *answers), {"weights": np.zeros(1)})
+    assert [(each.accepted, each.missed) for each in store.overview.totals(run.run_id)] == [(1, 0), (0, 0)]
+    assert store.overview.missed(run.run_id) == []
+    assert [each.status for each in store.overview.answers(run.run_id, 1)] == ["accepted", "open"]
+
+
+def test_no_more_is_read_than_was_asked_for(store: RoundStore) -> None:
+    last = RECENT_ROUNDS + 1
+    run = a_run(store, "one", last, missed=frozenset(range(2, last + 1)))
+    assert set(store.overview.last_answers([run])) == {SITES[0]}, "the first round is one too far back"
+    assert [point.round for point in store.overview.points(run.run_id, after=1, limit=2)] == [2, 3]
+    assert [each.round for each in store.overview.missed(run.run_id, limit=2)] == [last, last - 1]
+    assert store.overview.run_totals() == {"completed": (1, last)}
+
+
 def test_where_aliases_point_and_what_is_newest(store: RoundStore) -> None:
     run = a_run(store, "one", 1)
     for number in ("1", "2"):
