@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from api.cli.token import read_end
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError
+from services.plant_simulator.assets import builtin_asset_type
 from services.round_store.retention import Forgettable
+from tests.api.conftest import a_plan
+from tests.versions import a_round, an_answer
 
 NOW = datetime(2031, 1, 1, 12, tzinfo=UTC)
 
@@ -82,3 +87,48 @@ def test_the_audit_trail_is_listed_as_it_is_asked_for(shell: Any, behind: Any) -
     assert "NUMBER  AT" in shell.good("audit", "list") and shell.good("audit", "verify").startswith("3 events, none")
     for wrong in (("--limit", "0"), ("--offset", "-1")):
         assert shell.run("audit", "list", *wrong)[0] == 2
+
+
+def test_why_somebody_did_what_is_kept(shell: Any, behind: Any, plan_file: Callable[..., str]) -> None:
+    """Each action of a plan and its run with a reason of its own."""
+    behind.store.asset_types.add(builtin_asset_type("triplex-pump"))
+    shell.good("plan", "create", plan_file(), "--paused")
+    assert behind.store.plans.get("nightly").paused
+    run_id = shell.good("plan", "trigger", "nightly", "--reason", "because of trigger").strip()
+    shell.good("run", "cancel", run_id, "--reason", "because of cancel")
+    behind.store.runs.finish_run(run_id, "cancelled", "asked for")
+    for action in ("resume", "pause", "archive", "restore"):
+        shell.good("plan", action, "nightly", "--reason", f"because of {action}")
+    shell.good("plan", "create", plan_file(name="other"))
+    shell.good("plan", "delete", "other", "--reason", "because of delete")
+    found = [(event.action.partition(".")[2], event.reason) for event in behind.store.audit.list_events()[::-1]]
+    said = ["trigger", "cancel", "resume", "pause", "archive", "restore", "delete"]
+    assert [each for each in found if each[0] != "create"] == [(action, f"because of {action}") for action in said]
+
+
+def test_a_plan_that_is_only_checked_is_not_there(shell: Any, behind: Any, plan_file: Callable[..., str]) -> None:
+    behind.store.asset_types.add(builtin_asset_type("triplex-pump"))
+    assert "nothing was stored" in shell.good("plan", "create", plan_file(), "--dry-run")
+    assert behind.store.plans.list_plans() == []
+    shell.good("plan", "create", plan_file())
+    assert "nothing was stored" in shell.good("plan", "update", plan_file("max_rounds = 7"), "--dry-run")
+    assert behind.store.plans.get("nightly").version == 1
+    assert behind.store.plans.get("nightly").paused is False
+
+
+def test_runs_are_listed_and_told_as_it_is_asked_for(shell: Any, behind: Any) -> None:
+    store = behind.store
+    store.asset_types.add(builtin_asset_type("triplex-pump"))
+    made = [store.runs.create_run(store.plans.create(a_plan(name)).plan).run_id for name in ("one", "two", "three")]
+    store.runs.begin_run(made[0], ())
+    statuses = {"a": "accepted", "b": "open", "c": "late"}
+    answers = [an_answer(site, status=status) for site, status in statuses.items()]
+    for number in (1, 2):
+        store.runs.commit_round(a_round(made[0], number, *answers[:number + 1]), {"point": np.zeros(1)})
+    assert [each["run_id"] for each in shell.read("run", "list", "--limit", "2")] == [made[2], made[1]]
+    assert [each["run_id"] for each in shell.read("run", "list", "--status", "running")] == [made[0]]
+    header, first, second = shell.good("run", "rounds", made[0]).splitlines()
+    assert header.split()[-4:] == ["ACCEPTED", "AT", "WORK", "MISSING"]
+    assert first.split()[-3:] == ["1", "b", "-"] and second.split()[-3:] == ["1", "b", "c"]
+    shown = shell.good("run", "show", made[0])
+    assert shown.count("question of round") == 1 and "b (question of round 2, " in shown, "of the last round alone"
