@@ -50,7 +50,8 @@ def typical(revision: str) -> dict[str, Any]:
     return {
         **dict.fromkeys(times, NOW), "expires_at": NOW + timedelta(days=36500), "name": key, "plan_name": key,
         "run_id": run_id, "site_id": f"plant-{revision}", "version": "1",
-        "plans.updated_at": NOW + timedelta(days=1), "plans.version": 1, "plan_versions.version": 1, "asset_types.version": ASSET_TYPE.version,
+        "plans.updated_at": NOW + timedelta(days=1),
+        "plans.version": 1, "plan_versions.version": 1, "asset_types.version": ASSET_TYPE.version,
         "asset_types.document": document(ASSET_TYPE),
         "asset_types.name": f"{ASSET_TYPE.name}", "fingerprint": ASSET_TYPE.fingerprint, "document": plan, "plan": plan,
         "asset_types": [ASSET_TYPE.name], "asset_type": ASSET_TYPE.name, "public_key": f"U{revision}",

@@ -34,7 +34,8 @@ def account(**changes: Any) -> Account:
              "contributing_sensors": [{"feature": name} for name in ("p", "q", "r", "s")]}
     fields: dict[str, Any] = {
         "scenario": "nominal", "reveal": "sums", "rounds": 40, "certified_gap": 8.25e-4, "worst_case_risk": 0.5,
-        "f1": 0.9375, "sites": account_of_sites(VERSION, ROUNDS), "fairness": account_of_fairness({"indices": [INDICES]}),
+        "f1": 0.9375, "sites": account_of_sites(VERSION, ROUNDS),
+        "fairness": account_of_fairness({"indices": [INDICES]}),
         "diagnosis": found, "model": "pump-leak", "model_version": "1", "run_id": "r", "outcome": "champion",
         "mlflow_run_id": "m", "prefect_flow_run_id": "p", "seconds": 61.0, "training_seconds": 4.25,
     }
@@ -84,8 +85,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """Time that passes by sleeping alone; what was slept."""
     slept: list[float] = []
     with monkeypatch.context() as patch:
-        patch.setattr(demo.time, "sleep", slept.append)
-        patch.setattr(demo.time, "monotonic", lambda: sum(slept))
+        patch.setattr("api.cli.demo.time.sleep", slept.append)
+        patch.setattr("api.cli.demo.time.monotonic", lambda: sum(slept))
         yield slept
 
 

@@ -49,7 +49,7 @@ def test_an_exception_that_is_lost_is_known_of(number: signal.Signals) -> None:
 
 def test_ctrl_c_that_a_shell_ignores_for_its_background_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    stopped = end_when_told()
+    end_when_told()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -42,8 +42,8 @@ def test_what_is_asked_for_of_an_export_and_an_unlearning_is_what_is_done(
     assert asked == [("pumps", "1", "c99", "double"), ("pumps", "1", "c99", "float")]
     assert not (shell.home / "x").exists()
     asked.clear()
-    for more in ((), ("--purge", "now", "--reason", "sold")):
-        shell.refused("model", "unlearn", "pumps", "--site", "east", *more)
+    for words in ((), ("--purge", "now", "--reason", "sold")):
+        shell.refused("model", "unlearn", "pumps", "--site", "east", *words)
     assert [(name, each.site, each.purge, each.reason) for name, each in asked] == [
         ("pumps", "east", "promotion", "the plant left"), ("pumps", "east", "now", "sold"),
     ]

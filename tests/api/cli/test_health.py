@@ -46,9 +46,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def settings(home: Path, **hosts: str) -> Settings:
-    return Settings.model_validate(
-        {"home": home, **{name: {"port": port} | {"host": hosts.get(name, "127.0.0.1")} for name, port in PORTS.items()}}
-    )
+    parts = {name: {"port": port, "host": hosts.get(name, "127.0.0.1")} for name, port in PORTS.items()}
+    return Settings.model_validate({"home": home, **parts})
 
 
 @pytest.mark.parametrize("part", sorted(PORTS))

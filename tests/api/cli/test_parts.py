@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.cli import parts, prepare
+from api.cli import prepare
 from api.cli.parts import become
 from migrations.run import current, head
 from services.contracts.errors import InvalidInputError
@@ -29,7 +29,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.extend([*given, os.umask(UMASK)])
         raise BecameError
 
-    monkeypatch.setattr(parts.os, "execve", execve)
+    monkeypatch.setattr("api.cli.parts.os.execve", execve)
     return found
 
 

@@ -19,7 +19,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 def client(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], rest.RestClient]:
     def make(answer: Answer) -> rest.RestClient:
         with monkeypatch.context() as patch:
-            patch.setattr(rest.httpx, "Client", partial(httpx.Client, transport=httpx.MockTransport(answer)))
+            patch.setattr("api.cli.rest.httpx.Client", partial(httpx.Client, transport=httpx.MockTransport(answer)))
             return rest.RestClient("http://oem:8000", "blst_x")
 
     return make

@@ -1,4 +1,4 @@
-"""What a change of a plant's enrolment does beside the store: the NATS server's users, the OEM's own keys, the trail."""
+"""What a change of an enrolment does beside the store: the NATS server's users, the OEM's own keys, the trail."""
 
 from __future__ import annotations
 

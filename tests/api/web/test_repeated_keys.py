@@ -77,7 +77,8 @@ def test_colons_in_strings_are_no_keys_and_a_plain_request_takes_no_second_readi
 
 @pytest.mark.parametrize(("text", "key"), [
     (b'{"a": {"b": 1}, "b": [{"a": 2}, {"a": 3}]}', None), (b'[{"a": 1}, {"b": {"c": 1, "\\u0063": 2}}]', "c"),
-    (b'{"a": ":"}', None), (b"{", None), (b"[" * 100_000, None), (b"\xff", None), (b'[{"a": 1, "b": 2}, {"c": 3, "c": 4}]', "c"),
+    (b'{"a": ":"}', None), (b"{", None), (b"[" * 100_000, None), (b"\xff", None),
+    (b'[{"a": 1, "b": 2}, {"c": 3, "c": 4}]', "c"),
 ])
 def test_which_key_it_is(text: bytes, key: str | None) -> None:
     assert repeated_key(text) == key
