@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import update
+
+from services.round_store.operation_tables import OutcomeRow
 from services.round_store.outcomes import Outcome
 from services.round_store.store import RoundStore
 
@@ -16,3 +21,13 @@ def test_two_tokens_may_use_one_key(store: RoundStore) -> None:
     outcomes.forget("one", "key")
     assert outcomes.begin("two", "key", "two") == Outcome("two", None), "the other's is not forgotten"
     assert outcomes.begin("one", "key", "anew") is None
+
+
+def test_an_outcome_is_kept_for_a_day(store: RoundStore) -> None:
+    for hours, kept in ((23, True), (25, False)):
+        assert store.outcomes.begin("one", f"key {hours}", "asked") is None
+        with store.database.write() as session:
+            moment = datetime.now(UTC) - timedelta(hours=hours)
+            session.execute(update(OutcomeRow).where(OutcomeRow.key_sha256 == f"key {hours}").values(created_at=moment))
+        found = store.outcomes.begin("one", f"key {hours}", "asked again")
+        assert found == (Outcome("asked", None) if kept else None)
