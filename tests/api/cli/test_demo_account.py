@@ -25,7 +25,7 @@ def answer(site: str, status: str = "accepted", came: int = 1000, went: int = 7)
 
 
 ROUNDS = [{"answers": [answer("a", came=1024), answer("b", came=10)]},
-          {"answers": [answer("a", "rejected", came=512), answer("b", "late", came=0)]}]
+          {"answers": [answer("a", "rejected", came=4096), answer("b", "late", came=0)]}]
 VERSION = {"sites": [{"site_id": "b", "f1": None}, {"site_id": "a", "f1": 0.875}]}
 
 
@@ -46,7 +46,7 @@ def test_a_plant_is_told_what_it_answered_and_what_left_it() -> None:
     """What came in at the OEM left the plant, refused or not; an update is an answer that counted."""
     first, second = account_of_sites(VERSION, ROUNDS)
     assert (first.site_id, first.f1, first.n_updates, first.bytes_out) == ("b", None, 1, 10)
-    assert (second.site_id, second.f1, second.n_updates, second.bytes_out) == ("a", 0.875, 1, 1536)
+    assert (second.site_id, second.f1, second.n_updates, second.bytes_out) == ("a", 0.875, 1, 5120)
 
 
 def test_fairness_is_that_of_the_first_indices() -> None:
@@ -59,7 +59,7 @@ def test_the_account_is_a_fact_a_line() -> None:
     assert {line[:22].strip(): line[22:] for line in lines} == {
         "rounds": "40 (in 4.2 s)", "the OEM saw": "sums over the plants", "worst-case risk": "0.5000",
         "certified gap": "8.2e-04: no linear model does better by more", "F-1, held out": "0.938 over all plants",
-        "b": "none   1 updates, 0.0 KiB left the plant", "a": "0.875   1 updates, 1.5 KiB left the plant",
+        "b": "none   1 updates, 0.0 KiB left the plant", "a": "0.875   1 updates, 5.0 KiB left the plant",
         "fairness": "the worst fifth of the plants has 3.2 times the loss of the best, Gini 0.12",
         "registry": "champion", "a fresh measurement": "leak (severity 2), robustness radius 0.125",
         "because of": "p, q, r", "the whole demo": "61 s",
