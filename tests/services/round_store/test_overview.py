@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,7 @@ from services.round_store.store import RoundStore
 from tests import versions
 
 SITES = ("plant-1", "plant-2")
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture
@@ -29,8 +31,8 @@ def store(database_url: str) -> Iterator[RoundStore]:
 
 
 def a_run(store: RoundStore, plan: str, rounds: int, *, missed: frozenset[int] = frozenset()) -> Run:
-    """A finished run in which the second site missed some rounds."""
-    run = store.runs.create_run(store.plans.get(plan).plan)
+    """A finished run in which the second site missed some rounds; a later one has a later id."""
+    run = store.runs.create_run(store.plans.get(plan).plan, f"{next(NUMBERS):032x}")
     store.runs.begin_run(run.run_id, [SiteTermsRecord(site_id=s, weight=0.5, radius=0.1, n_samples=9) for s in SITES])
     for number in range(1, rounds + 1):
         late = SiteAnswer(site_id=SITES[1], status="late", code="deadline", reason="too late")
