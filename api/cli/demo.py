@@ -93,8 +93,12 @@ def end_when_told() -> threading.Event:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuse what the simulator or the plan would refuse, before anything is emptied or started."""
+    """Refuse what the simulator, the plan or the account's file would, before anything is emptied or started."""
     plan_plants(arguments.scenario, arguments.sites, TRAINING, TEST, n_classes=2)
+    if arguments.json is not None:
+        folder = arguments.json.absolute().parent
+        if arguments.json.is_dir() or not (folder.is_dir() or folder == arguments.home.absolute()):
+            raise InvalidInputError(f"{arguments.json} cannot be written: it is a folder, or its folder is not there")
     try:
         demo_plants.plan(PLAN, ASSET_TYPE, arguments)
     except ProblemError as error:
