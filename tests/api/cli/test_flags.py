@@ -132,3 +132,25 @@ def test_runs_are_listed_and_told_as_it_is_asked_for(shell: Any, behind: Any) ->
     assert first.split()[-3:] == ["1", "b", "-"] and second.split()[-3:] == ["1", "b", "c"]
     shown = shell.good("run", "show", made[0])
     assert shown.count("question of round") == 1 and "b (question of round 2, " in shown, "of the last round alone"
+
+
+def test_where_the_flows_may_run_elsewhere_they_are_not_said_to_be_missing(
+    shell: Any, behind: Any, plan_file: Callable[..., str]
+) -> None:
+    behind.store.asset_types.add(builtin_asset_type("triplex-pump"))
+    shell.good("plan", "create", plan_file())
+    settings = shell.home / "ballast.toml"
+    settings.write_text(settings.read_text() + '\n[prefect]\napi_url = "http://prefect.example:4200/api"\n')
+    code, run_id, aside = shell.run("plan", "trigger", "nightly")
+    assert (code, aside) == (0, "")
+    assert shell.run("run", "cancel", run_id.strip()) == (0, f"run {run_id.strip()} will stop\n", "")
+
+
+def test_a_version_of_a_plan_is_compared_with_the_one_before_it(shell: Any, behind: Any) -> None:
+    behind.store.asset_types.add(builtin_asset_type("triplex-pump"))
+    behind.store.plans.create(a_plan("nightly"))
+    for rounds in (7, 9):
+        behind.store.plans.update(a_plan("nightly", max_rounds=rounds))
+    assert shell.good("plan", "diff", "nightly") == "max_rounds: 7 -> 9\n"
+    assert shell.good("plan", "diff", "nightly", "--to", "2") == "max_rounds: 100 -> 7\n"
+    assert shell.good("plan", "diff", "nightly", "--from", "1") == "max_rounds: 100 -> 9\n"

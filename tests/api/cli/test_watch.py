@@ -35,7 +35,7 @@ def test_a_run_is_followed_until_its_end(
         lambda: store.runs.begin_run(run.run_id, (terms,)),
         lambda: commit(1),
         lambda: None,
-        lambda: commit(2),
+        lambda: [commit(2), commit(3)],
         lambda: store.runs.finish_run(run.run_id, status, "as the test says"),
     ]
     waits: list[float] = []
@@ -51,7 +51,8 @@ def test_a_run_is_followed_until_its_end(
     sites = "at most 0.5, 1 sites"
     assert out.splitlines() == [
         "pending", "running", f"round 1: gap 2.00e-01, {sites}", f"round 2: gap 2.00e-01, {sites}",
+        f"round 3: gap 2.00e-01, {sites}",
         f"{status}: as the test says",
     ]
     _, out, _ = shell.run("run", "watch", run.run_id, "--json")
-    assert [json.loads(line)["round"] for line in out.splitlines()] == [1, 2]
+    assert [json.loads(line)["round"] for line in out.splitlines()] == [1, 2, 3]
