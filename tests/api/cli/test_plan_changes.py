@@ -94,6 +94,9 @@ def test_a_plan_is_put_away_and_deleted(shell: Any, made: Callable[..., str]) ->
     assert shell.good("plan", "archive", "nightly") == "plan nightly is archived\n"
     assert shell.read("plan", "list") == []
     assert "nightly" in shell.good("plan", "list", "--archived")
+    assert shell.good("plan", "show", "nightly").splitlines()[0].endswith(" UTC, archived")
+    shell.good("plan", "pause", "nightly")
+    assert shell.good("plan", "show", "nightly").splitlines()[0].endswith(" UTC, paused, archived")
     assert "restore it first" in shell.refused("plan", "trigger", "nightly")
     shell.good("plan", "restore", "nightly")
     assert shell.good("plan", "delete", "nightly", "--reason", "a mistake") == "plan nightly is deleted\n"
@@ -142,6 +145,7 @@ def test_a_plans_terms_are_chosen_by_a_run_of_their_own(shell: Any, behind: Any,
     code, out, err = shell.run("plan", "tune", "nightly", "--reason", "new pumps")
     run_id = out.strip()
     assert code == 0 and f"run {run_id} waits: no flows process" in err
+    assert behind.store.audit.list_events(limit=1)[0].reason == "new pumps"
     assert run_id in shell.refused("plan", "tune", "nightly")
     runs = behind.store.runs
     assert runs.get_run(run_id).plan.tunes_only and "terms chosen" not in shell.good("run", "show", run_id)
