@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from api.cli.plan import _override
 from api.cli.token import read_end
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError
@@ -144,6 +145,16 @@ def test_where_the_flows_may_run_elsewhere_they_are_not_said_to_be_missing(
     code, run_id, aside = shell.run("plan", "trigger", "nightly")
     assert (code, aside) == (0, "")
     assert shell.run("run", "cancel", run_id.strip()) == (0, f"run {run_id.strip()} will stop\n", "")
+
+
+@pytest.mark.parametrize(("text", "field", "value"), [
+    ("max_rounds=50", "max_rounds", 50), (" gap = 1e-3", "gap", 1e-3), ("auto_promote=false", "auto_promote", False),
+    ("method=fdr-sm", "method", "fdr-sm"), ("cron=null", "cron", "null"), ("sites=[1]", "sites", "[1]"), ("x=", "x", ""),
+    ("x=a=b", "x", "a=b"),
+])
+def test_a_field_for_one_run_is_a_number_a_truth_or_a_text(text: str, field: str, value: object) -> None:
+    found = _override(text)
+    assert found == (field, value) and type(found[1]) is type(value)
 
 
 def test_a_version_of_a_plan_is_compared_with_the_one_before_it(shell: Any, behind: Any) -> None:
