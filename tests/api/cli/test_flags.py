@@ -149,8 +149,8 @@ def test_where_the_flows_may_run_elsewhere_they_are_not_said_to_be_missing(
 
 @pytest.mark.parametrize(("text", "field", "value"), [
     ("max_rounds=50", "max_rounds", 50), (" gap = 1e-3", "gap", 1e-3), ("auto_promote=false", "auto_promote", False),
-    ("method=fdr-sm", "method", "fdr-sm"), ("cron=null", "cron", "null"), ("sites=[1]", "sites", "[1]"), ("x=", "x", ""),
-    ("x=a=b", "x", "a=b"),
+    ("method=fdr-sm", "method", "fdr-sm"), ("cron=null", "cron", "null"), ("sites=[1]", "sites", "[1]"),
+    ("x=", "x", ""), ("x=a=b", "x", "a=b"),
 ])
 def test_a_field_for_one_run_is_a_number_a_truth_or_a_text(text: str, field: str, value: object) -> None:
     found = _override(text)
