@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from api.backend.disk_space import LEAST_BYTES
 from api.system import checks, facts
 from services.contracts.history.events import Webhook
 from services.contracts.history.run import Run
@@ -104,8 +105,8 @@ ELSEWHERE, HOME = Path("/home/other"), Path("/home/b")
     (checks.clock(NOW, NOW, NOW + 3 * SECOND), "fail", "3.0 seconds in the future"),
     (checks.disk(Path("/h"), checks.LOW_BYTES, 10**11), "ok", "2.0 of 100 GB"),
     (checks.disk(Path("/h"), checks.LOW_BYTES - 1, 10**11), "warn", "2.0 of 100 GB"),
-    (checks.disk(Path("/h"), checks.LEAST_BYTES, 10**11), "warn", "0.2 of 100 GB"),
-    (checks.disk(Path("/h"), checks.LEAST_BYTES - 1, 10**11), "fail", "0.2 of 100 GB"),
+    (checks.disk(Path("/h"), LEAST_BYTES, 10**11), "warn", "0.2 of 100 GB"),
+    (checks.disk(Path("/h"), LEAST_BYTES - 1, 10**11), "fail", "0.2 of 100 GB"),
     (checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40775}), "ok", "1 files"),
     (checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40772}), "fail", "mode 0772: anybody can put files"),
     (checks.permissions({KEY: (0o100600, 7)}, 0), "fail", "another user (number 7)"),
