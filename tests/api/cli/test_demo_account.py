@@ -151,7 +151,7 @@ def stubbed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., in
 def test_the_account_is_written_and_who_asks_for_the_end_gets_it(
     stubbed: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file in (tmp_path / "account.json", tmp_path / "demo" / "account.json"):  # also where the demo makes the folder
+    for file in (tmp_path / "demo" / "account.json", tmp_path / "account.json"):  # also where the demo makes the folder
         assert stubbed(account, "--exit", "--json", str(file)) == 0
         assert Account.model_validate(json.loads(file.read_text())) == account()
     assert "token" not in capsys.readouterr().out
