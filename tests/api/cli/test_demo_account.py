@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,8 +86,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """Time that passes by sleeping alone; what was slept."""
     slept: list[float] = []
     with monkeypatch.context() as patch:
-        patch.setattr("api.cli.demo.time.sleep", slept.append)
-        patch.setattr("api.cli.demo.time.monotonic", lambda: sum(slept))
+        patch.setattr(demo, "time", SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept)))
         yield slept
 
 
