@@ -15,6 +15,7 @@ from models.methods.site_answers import RiskSite
 from models.one_vs_rest import accounted_heads
 from models.problem import SiteProblem
 from models.tuning.candidates import Candidate
+from models.tuning.least_squares import of_squares
 from models.tuning.racing import Tuner
 from models.tuning.rungs import Asked
 from models.tuning.scores import fold_score
@@ -58,7 +59,7 @@ def answer_part(part: Asked, problems: Sequence[SiteProblem], guard: Guard | Non
     """What a site says to a part: where its step ends, or its cuts, with the account by rows."""
     if part.penalty is not None:
         return answer_start(problems, part.penalty, guard)
-    return answer_cuts(problems, part.weights, guard)
+    return answer_cuts(of_squares(problems) if part.squares else problems, part.weights, guard)
 
 
 def _score(parts: Sequence[Asked], sites: Mapping[str, TuningSite], loss: Loss) -> float:

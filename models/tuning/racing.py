@@ -5,9 +5,10 @@ two folds held out in turn, the best third, three at least, with the next folds,
 were scored on every fold. One fold of a small site is some thirty rows, too few to send two thirds home by; where the
 budget pays for no more, it does. Three folds or fewer are asked all at once. All that are in a rung are asked in the
 same exchanges, with cuts shared by all of one lift (``shared_cuts``), three of each lift and fold at once, to a gap of
-5e-2. Of targets a rung begins at the means of the sites' own weights (``starts``), and a score is of the best point
-known: errors of a rough plane have no end. The budget is counted before every exchange: within a rung so many cuts are
-asked as it allows, and scores are never short of it.
+5e-2. Of targets gradients of squares are asked in their place, one of each lift and fold at once (``least_squares``);
+where these do not stand for the risk, a rung begins at the means of the sites' own weights (``starts``), and a score is
+of the best point known: errors of a rough plane have no end. The budget is counted before every exchange: within a rung
+as much is asked as it allows, and scores are never short of it.
 
 A tuner knows scalars of the sites and what they answer; it does no I/O. ``exchange`` says what to ask, ``tell_cuts``
 and ``tell_scores`` take the answers, until ``exchange`` is None.
@@ -25,6 +26,7 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.tuning.budget import Budget
 from models.tuning.candidates import Candidate
 from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
+from models.tuning.least_squares import MOST_QUESTIONS, LeastSquares, is_by_squares
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs, stay
 from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms, flips_order
 from models.tuning.starts import first_steps, mean_end
@@ -60,12 +62,11 @@ class Tuner:
         self.live = self.candidates
         if not self._pays():  # the cheapest race of all: most leave by one fold
             self.rungs = rungs(len(candidates), n_folds, first=1)
+        self._squares = is_by_squares(terms, candidates)
         self._scored = {each: Scored(each) for each in candidates}
         self._rung, self._done, self._pending = 0, 0, Exchange((), scored=False)
         self._weights: dict[tuple[Candidate, int], FloatArray] = {}
-        self._pools = self._new_pools()
-        self._near_enough: dict[tuple[int, int], set[Candidate]] = {}
-        self._starts: dict[tuple[int, int], list[Asked]] = {}
+        self._new_rung()
         self.choice: Choice | None = None
         self.told = 0.0
         self._check_budget()
@@ -89,7 +90,7 @@ class Tuner:
         if self.choice is not None:
             return None
         asked = () if self._done >= self._exchanges() else self._next_cuts()
-        if asked and not self._done:
+        if asked and not self._done and not self._squares:
             asked = (*asked, *self._first_steps(asked))
         if asked:
             self._pending, self._done = Exchange(asked, scored=False), self._done + 1
@@ -127,23 +128,26 @@ class Tuner:
             self.choice = chosen(live, self.rule, self.sizes)
             return
         self.live = kept(live, stay(len(live)), self.sizes)
-        self._pools, self._near_enough, self._starts = self._new_pools(), {}, {}
+        self._new_rung()
 
     def weights(self, candidate: Candidate) -> FloatArray:
         """Weights (K, D) with which a candidate was scored last: a start for its training."""
         return next(found for (each, _), found in reversed(self._weights.items()) if each == candidate)
 
-    def _new_pools(self) -> dict[tuple[int, int], list[SharedCuts]]:
-        """Nothing known, by lift and fold of the rung: one for each head."""
-        return {
-            (lift, fold): [SharedCuts(self.terms, self.sizes[lift]) for _ in range(self.heads)]
+    def _new_rung(self) -> None:
+        """Nothing known, by lift and fold of the rung: one pool for each head."""
+        kind = LeastSquares if self._squares else SharedCuts
+        self._pools: dict[tuple[int, int], list[SharedCuts | LeastSquares]] = {
+            (lift, fold): [kind(self.terms, self.sizes[lift]) for _ in range(self.heads)]
             for lift in sorted({each.lift for each in self.live}) for fold in self.rungs[self._rung].folds
         }
+        self._near_enough: dict[tuple[int, int], set[Candidate]] = {}
+        self._starts: dict[tuple[int, int], list[Asked]] = {}
 
     def _exchanges(self) -> int:
         """Exchanges of cuts in the rung: as many as the rounds allow, a score of every rung set aside."""
-        left = len(self.rungs) - self._rung
-        return min(_MOST_EXCHANGES, (self.budget.rounds_left + self._done - left) // left)
+        left, most = len(self.rungs) - self._rung, MOST_QUESTIONS if self._squares else _MOST_EXCHANGES
+        return min(most, (self.budget.rounds_left + self._done - left) // left)
 
     def _next_cuts(self) -> tuple[Asked, ...]:
         """Cuts for this exchange: of every lift and fold one, then a second and a third while the allowance lasts."""
@@ -183,7 +187,7 @@ class Tuner:
         own = flips_order([each for each in self.live if each.lift == lift])
         order = sorted(own, key=lambda each: pools[0].asked(each))
         if not pools[0].asked(own[0]):
-            return [Asked(own[0], fold, np.zeros((self.heads, pools[0].dimension)))]
+            return [Asked(own[0], fold, np.zeros((self.heads, pools[0].dimension)), squares=self._squares)]
         if self._starts.get(key):
             return list(self._starts[key])
         found = []
@@ -192,10 +196,10 @@ class Tuner:
                 continue
             steps = [pool.step(candidate) for pool in pools]
             if max(step.gap for step in steps) > COARSE:
-                found.append(Asked(candidate, fold, np.stack([step.point for step in steps])))
+                found.append(Asked(candidate, fold, np.stack([step.point for step in steps]), squares=self._squares))
             else:
                 near_enough.add(candidate)
-            if len(found) == _AT_ONCE:
+            if len(found) == (1 if self._squares else _AT_ONCE):
                 break
         return found
 
@@ -210,7 +214,7 @@ class Tuner:
                 self._weights.pop((candidate, fold), None)
                 self._weights[candidate, fold] = weights
                 found.append(Asked(candidate, fold, weights))
-            self._scored[candidate] = replace(self._scored[candidate], gap=max(gaps))
+            self._scored[candidate] = replace(self._scored[candidate], gap=math.inf if self._squares else max(gaps))
         return tuple(found)
 
     def _numbers(self, part: Asked, scored: bool) -> float:

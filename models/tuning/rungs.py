@@ -25,12 +25,14 @@ class Asked:
     """One part of an exchange: weights (K, D) of a candidate with a fold held out; to be cut there, or scored.
 
     ``penalty``: of a local step from these weights, which are zero then and not told (``models.tuning.starts``).
+    ``squares``: the cut is of the mean square (``models.tuning.least_squares``).
     """
 
     candidate: Candidate
     fold: int
     weights: FloatArray
     penalty: float | None = None
+    squares: bool = False
 
     @property
     def sent(self) -> int:

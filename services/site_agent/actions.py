@@ -179,7 +179,7 @@ def diagnose(chosen: argparse.Namespace) -> int:
     if is_stream(chosen.input, chosen.ndjson):
         with opened_lines(chosen.input) as lines:
             for answer in diagnose_lines(model, lines, columns, chosen.coverage):
-                print(json.dumps(answer), flush=True)
+                print_line(answer)
         return 0
     if chosen.json:
         found = answers(model, scaled_measurements(columns, model.asset_type), chosen.coverage)

@@ -64,7 +64,8 @@ class TunedPlant:
     def answer(self, parts: Sequence[Asked]) -> list[Arrays]:
         """What leaves in one exchange, by part; ``Refusal`` where the plant says no."""
         known = np.ones(len(self.plant.part), dtype=bool)
-        kind = kind_of(repr(self.plant.problem.spec.loss), {})
+        squares = any(asked.squares for asked in parts)
+        kind = kind_of(repr(self.plant.problem.spec.loss), {}, squares=squares)
         guard = self.plant.gate.guard(self.plant.part, known, kind=kind, on_sums=self.on_sums)
         told, accounts = list[Arrays](), list[RowAccount]()
         for asked in parts:

@@ -6,10 +6,21 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from flows import certificates
+from models.cuts.carried_proof import CarriedProof
+from models.cuts.evidence import EARLIER_RUN
+from models.site_ambiguity.ball import MixtureBall
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.problems.noise import NoisePromise
+from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.versions.version_facts import ReusedCuts, SiteScore
+from services.verification.certificate_file import CertificateFile, read_certificate
 from services.verification.proof import NotProvenError
+from tests.versions import a_version
 
 VERSION: Any = SimpleNamespace(run_id="a" * 32, method="level-bundle", spec=None, asset_type=None)
 
@@ -56,3 +67,67 @@ def test_without_a_proof_of_each_head_there_is_no_file(written: Any, caplog: pyt
     for proofs in ((), (proof(),)):
         assert written(*proofs, proven=("plain", "centred"), heads=2) is None
     assert "level-bundle has no cuts that prove its bounds" in caplog.text
+
+
+SITES = (
+    SiteScore(site_id="plant-1", weight=0.25, radius=0.1, label_flip_cost=0.5),
+    SiteScore(site_id="plant-2", weight=0.75, radius=0.2),
+)
+
+
+def version(classes: int = 2, spec: TrainingSpec | None = None, **changes: object) -> ModelVersion:
+    """A version over two plants, of which the first has a cost of flips of its own."""
+    names = ("healthy", "leak", "blocked-inlet")[:classes]
+    kind = AssetType(
+        name="rig", features=(Feature(name="flow", unit="1", low=0.0, high=1.0),),
+        fault_classes=tuple(FaultClass(name=name, severity=place) for place, name in enumerate(names)),
+    )
+    weights = np.ones((kind.heads("classification"), 2))
+    return a_version(kind, weights, sites=SITES, spec=spec or TrainingSpec(label_flip_cost=2.0), **changes)
+
+
+def a_proof(numbers: int = 2) -> CarriedProof:
+    """Two cuts, the first of an earlier run."""
+    two = np.array([0.25, 0.75])
+    return CarriedProof(
+        weights=np.ones(numbers), risks=two, mixture=two, site=np.array([0, 1]), offset=two,
+        slope=np.ones((2, numbers)), norm_weight=two, swing=np.zeros((2, 0)), multipliers=two, around=two,
+        rounds=np.array([EARLIER_RUN, 3.0]), upper=0.25, lower=0.2498, ball=MixtureBall("linf", 0.3), sites=(),
+        centred=None, spare=np.zeros(2, dtype=np.bool_),
+    )
+
+
+def said(version: ModelVersion, proof: CarriedProof, monkeypatch: pytest.MonkeyPatch) -> CertificateFile:
+    """What the file says, whether or not it proves it."""
+    monkeypatch.setattr(certificates, "verify", lambda certificate: None)
+    data = certificates.certificate_file(version, (proof,))
+    assert data is not None
+    return read_certificate(data)
+
+
+def test_the_file_says_of_which_problem_its_bounds_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = said(version(), a_proof(), monkeypatch)
+    assert found.site_ids == ("plant-1", "plant-2") and found.members == ()
+    np.testing.assert_array_equal(found.site_weights, [0.25, 0.75])
+    np.testing.assert_array_equal(found.radii, [0.1, 0.2])
+    # A plant's own cost where it has one, else the plan's.
+    np.testing.assert_array_equal(found.label_flip_costs, [0.5, 2.0])
+    assert (found.mixture_norm, found.mixture_radius, found.fit_intercept) == ("linf", 0.3, True)
+    assert (found.confidence, found.earlier_run) == (1.0, "")
+
+
+def test_the_file_names_the_run_of_which_cuts_were_taken_over_and_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = said(version(reused=ReusedCuts(run_id="cd" * 16, sites=("plant-1",))), a_proof(), monkeypatch)
+    assert found.earlier_run == "cd" * 16 and found.heads[0].earlier.tolist() == [True, False]
+
+
+def test_the_file_says_with_which_probability_bounds_hold_and_of_which_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    promise = NoisePromise(epsilon=1.0, delta=1e-6, confidence=0.9, rounds=3, within=7.0)
+    found = said(version(noise=promise), a_proof(), monkeypatch)
+    assert (found.confidence, found.within) == (0.9, 7.0)
+
+
+def test_intercepts_of_all_classes_as_one_problem_are_weights_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint = TrainingSpec(multi_class="crammer_singer")
+    assert joint.fit_intercept
+    assert not said(version(3, joint), a_proof(6), monkeypatch).fit_intercept

@@ -15,7 +15,8 @@ class TuningPart(Contract):
     """One question of a task: a candidate's terms, on the rows without a fold, or scored on that fold.
 
     ``radius`` is a factor on the radius of the task's problem, ``lift`` a number among the lifts of the task.
-    ``penalty``: of the plant's own step from zero, whose end is told in place of a cut.
+    ``penalty``: of the plant's own step from zero, whose end is told in place of a cut. ``squares``: the cut is of the
+    mean square without a ball, in place of the candidate's risk.
     """
 
     radius: Factor
@@ -23,6 +24,7 @@ class TuningPart(Contract):
     lift: int = Field(ge=0)
     fold: int = Field(ge=0)
     penalty: float | None = Field(default=None, ge=1e-6, le=1e6, exclude_if=lambda penalty: penalty is None)
+    squares: bool = Field(default=False, exclude_if=lambda squares: not squares)
 
     @property
     def terms(self) -> tuple[float, float, int]:
@@ -51,6 +53,8 @@ class TuningTask(Contract):
             raise ValueError("a part names a fold or a lift that the task does not have")
         if self.scored and any(part.penalty is not None for part in self.parts):
             raise ValueError("a step is taken on the rows without a fold, nothing of it is scored")
+        if any(part.squares and (self.scored or part.penalty is not None) for part in self.parts):
+            raise ValueError("squares are cut on the rows without a fold: they are neither scored nor stepped on")
         if self.pooled and not self.scored:
             raise ValueError("scores are pooled over folds, cuts are not")
         if self.pooled and not self._holds_out_each_fold_once():
@@ -63,6 +67,11 @@ class TuningTask(Contract):
         for part in self.parts:
             folds.setdefault(part.terms, []).append(part.fold)
         return all(sorted(each) == list(range(self.folds)) for each in folds.values())
+
+    @property
+    def asks_squares(self) -> bool:
+        """Whether some part is of squares."""
+        return any(part.squares for part in self.parts)
 
     def together(self, place: int) -> tuple[int, ...]:
         """Places of the parts whose counts are told as the answer to the part at a place; none: with an earlier one."""

@@ -207,6 +207,7 @@ class PlanTuning:
             TuningPart(
                 radius=part.candidate.radius, label_flip_cost=part.candidate.label_flip_cost,
                 lift=part.candidate.lift, fold=part.fold, penalty=part.penalty,
+                squares=part.squares,
             )
             for part in exchange.asked
         )

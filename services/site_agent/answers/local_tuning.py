@@ -22,6 +22,7 @@ from models.methods.row_account import Accounted, RowAccount, joined
 from models.tuning.at_hand import answer_cuts
 from models.tuning.fold_guard import FoldGuard, over_all
 from models.tuning.folds import Dealt, deal
+from models.tuning.least_squares import of_squares
 from models.tuning.scores import class_counts, error_sums, without_rare
 from models.tuning.starts import answer_start
 from services.contracts.machines.asset_type import AssetType
@@ -124,6 +125,10 @@ def _cuts(
     problems = site_problems(spec, lifted(spec, train.features), train.outcomes(spec.loss.task), asset_type)
     if part.penalty is not None:
         return _over_all(answer_start(problems, part.penalty, FoldGuard(guard, kept)), kept, spec)
+    if part.squares:
+        if spec.loss.task != "regression":
+            raise ProblemError(f"squares are of a target, the loss is {spec.loss.name}")
+        problems = tuple(of_squares(problems))
     size = problems[0].features.shape[1] + int(spec.fit_intercept)
     points = task.arrays.get(f"point_{j}")
     if points is None or points.shape != (len(problems), size) or not np.isfinite(points).all():

@@ -28,7 +28,7 @@ from services.site_agent.door.own_draws import DRAW, with_own_draws
 from services.site_agent.door.refusals import as_refusals
 from services.site_agent.door.row_answers import RowAnswers
 from services.site_agent.door.task_frame import read_task, salvage
-from services.site_agent.limits.kinds import kind_of
+from services.site_agent.limits.kinds import kind_of_task
 from services.site_agent.limits.questions import check_steepness
 from services.site_agent.limits.told_lifts import ToldLifts, asked_lifts
 from services.site_agent.limits.work import check_work
@@ -194,7 +194,7 @@ class LocalRound:
             whole, dataset = self._data(task)
             check_work(task, len(dataset.train), self._asset_type, self._policy)
             known = whole.train.known(task.spec.loss.task)
-            kind = kind_of(task.spec.loss.model_dump_json(), task.arrays)
+            kind = kind_of_task(task)
             few = OF_PRODUCTS if any(isinstance(lift, ProductLiftSpec) for lift in asked_lifts(task)) else 1
             guard = self._gate.guard(whole.train, known, kind=kind, few=few, on_sums=task.masking is not None)
             check_told(task, self._counting(task, whole))

@@ -10,7 +10,6 @@ from models.basics import FloatArray, ProblemError
 from models.losses.base import Task as LearningTask
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
-from services.contracts.problems.lift import LiftMismatchError
 from services.contracts.problems.training_spec import TrainingSpec
 from services.site_agent.answers.local_solve import head_risks, lifted, site_problems
 from services.site_agent.settings import SiteSettings
@@ -38,5 +37,5 @@ class OwnRows:
             rows, outcomes = lifted(spec, self._train.features), self._train.outcomes(self._task)
             heads = site_problems(spec, rows, outcomes, self._asset_type)
             return np.stack([head_risks(each, heads) for each in weights])
-        except (ProblemError, LiftMismatchError) as error:
+        except ProblemError as error:
             raise InvalidInputError(f"the plant's rows do not fit the version: {error}") from None

@@ -40,9 +40,13 @@ class _Manifest(BaseModel):
 
 
 def files(source: SimulatorSource) -> list[Path]:
-    """Files whose change means new data."""
+    """Files whose change means new data: the manifest, and the parts that it names as it is now."""
     folder = source.path
-    return [folder / MANIFEST, *(folder / f"{split}{end}" for split in SPLITS for end in (".npz", ".parquet"))]
+    try:
+        named = _manifest(folder).files
+    except VaultError:  # who reads says what is wrong with it
+        return [folder / MANIFEST]
+    return [folder / MANIFEST, *(folder / named[split] for split in SPLITS)]
 
 
 def read(source: SimulatorSource, asset_type: AssetType) -> RawTable:

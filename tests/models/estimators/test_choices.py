@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 from models.basics import ProblemError
+from models.estimators import DRSVC, FederatedDRClassifier
 from models.estimators.choices import check_client_weights, chosen_loss, mixture_ball, stated_support
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from models.losses.catalogue import get_loss
@@ -107,3 +110,19 @@ def test_a_support_that_is_none_is_refused_in_one_line(support: Any, regression:
     with pytest.raises(ProblemError, match=words) as refusal:
         stated_support(support, 2, regression=regression)
     assert "\n" not in str(refusal.value)
+
+
+def test_the_classifier_starts_from_what_its_documentation_says() -> None:
+    """Every ``default`` of its own parameters; what it shares with ``DRSVC`` begins as there."""
+    ours, plain = FederatedDRClassifier().get_params(), DRSVC().get_params()
+    said = dict(re.findall(r"^    (\w+) : .*, default (\S+)$", FederatedDRClassifier.__doc__ or "", re.MULTILINE))
+    assert set(said) >= {"radius", "label_flip_cost", "client_radius", "client_norm", "transport_norm", "support"}
+    assert {name: ast.literal_eval(word) for name, word in said.items()} == {name: ours[name] for name in said}
+    for name in ("gap", "absolute_gap", "max_rounds", "fit_intercept", "calibration_folds", "lift_size"):
+        assert ours[name] == plain[name], name
+
+
+def test_the_classifier_refuses_weights_of_clients_that_are_none() -> None:
+    model = FederatedDRClassifier(client_weights="equal")
+    with pytest.raises(ProblemError, match='client_weights must be "uniform", "samples" or a mapping'):
+        model.fit(np.array([[0.0], [1.0], [0.2], [0.9]]), [0, 1, 0, 1], groups=[0, 0, 1, 1])

@@ -23,6 +23,8 @@ from models.tuning.starts import START_PENALTY, answer_start, first_steps, mean_
 from models.worst_case.risk import site_risk
 
 LOSS = get_loss("pinball")
+NORM: TransportNorm = "linf"
+"""Of l2 a race goes by squares and needs no start."""
 
 
 @dataclass
@@ -34,7 +36,7 @@ class Site:
 
     def problems(self, candidate: Candidate, fold: int) -> list[SiteProblem]:
         kept = np.arange(len(self.targets)) % 3 != fold
-        spec = RobustSpec(1e-3 * candidate.radius, candidate.label_flip_cost, loss=LOSS)
+        spec = RobustSpec(1e-3 * candidate.radius, candidate.label_flip_cost, NORM, loss=LOSS)
         return [SiteProblem(self.features[kept], self.targets[kept], spec)]
 
     def scores(self, candidate: Candidate, fold: int, weights: FloatArray) -> FloatArray:
@@ -51,7 +53,7 @@ def sites() -> dict[str, Site]:
 
 
 def tuner_of(loss: str, numbers: float = 4000.0) -> Tuner:
-    terms = TuningTerms(tuple(SiteTerms(f"site-{k}", 1 / 3, 1e-3, 1.0) for k in range(3)), get_loss(loss), "l2", True)
+    terms = TuningTerms(tuple(SiteTerms(f"site-{k}", 1 / 3, 1e-3, 1.0) for k in range(3)), get_loss(loss), NORM, True)
     return Tuner(terms, grid((0.3, 1.0, 10.0), (1.0,)), (4,), 1, 3, Budget(OneTraining(12, numbers), 2.0), "best", 4)
 
 

@@ -131,3 +131,29 @@ def test_members_are_all_there_only_where_the_last_chunk_is() -> None:
     assert list(archive.members(SealedReader(io.BytesIO(whole), WORD))) == [("a", b"content")]
     with pytest.raises(ConflictError, match="cut short"):
         list(archive.members(SealedReader(io.BytesIO(whole[: HEADER + 2 * SEALED]), WORD)))
+
+
+def test_a_backup_that_failed_on_the_way_is_none() -> None:
+    file = io.BytesIO()
+    with pytest.raises(OSError, match="full"), archive.writing(SealedWriter(file, WORD, CHEAP)) as made:
+        made.add("a", bytes(2 * CHUNK))
+        raise OSError("the disk is full")
+    with pytest.raises(ConflictError, match="cut short"):
+        list(archive.members(SealedReader(io.BytesIO(file.getvalue()), WORD)))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+def test_what_is_no_file_in_a_backup_is_refused(kind: bytes) -> None:
+    """A link might lead a later member out of the folder."""
+    file = io.BytesIO()
+    stream = SealedWriter(file, WORD, CHEAP)
+    with tarfile.open(fileobj=stream, mode="w|") as tar:  # type: ignore[call-overload]
+        archive.Writer(tar).add("a", b"content")
+        odd = tarfile.TarInfo("b")
+        odd.type, odd.linkname = kind, "a"
+        tar.addfile(odd)
+    stream.close()
+    found = archive.members(SealedReader(io.BytesIO(file.getvalue()), WORD))
+    assert next(found) == ("a", b"content")
+    with pytest.raises(ConflictError, match="the backup holds something that is no file: b"):
+        next(found)

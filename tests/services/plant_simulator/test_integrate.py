@@ -125,6 +125,24 @@ def test_halving_the_step_changes_little(parameters, pumps):
     np.testing.assert_allclose(coarse.speed.mean(axis=1), fine.speed.mean(axis=1), rtol=1e-3)
 
 
+def test_a_step_that_does_not_divide_the_sampling_interval_is_shortened_until_it_does(parameters, pumps):
+    wanted, shortened = (simulate(parameters, pumps(1), 5, 1000.0, h) for h in (2.5e-4, 3e-4))
+    np.testing.assert_array_equal(shortened.flow, wanted.flow)
+
+
+def test_each_valve_has_an_area_of_its_own(parameters, pumps):
+    for valve in (0, 1):
+        batch = pumps(1)
+        batch.valve_area_factor[1 - valve] = 0.0
+        batch.valve_area_factor[valve, :, 0] = [0.0, 0.5, 1.0]
+        state = start(parameters, batch)
+        state.lift[:] = 1.0
+        before = state.content
+        advance(parameters, batch, state, H)
+        moved = np.abs(state.content - before)[:, 0]
+        assert moved[0] == 0.0 and (moved[1:] > 0.0).all()
+
+
 def test_a_pump_does_not_feel_its_neighbours(parameters, pumps):
     many = {"leak": [0.0, 5e-3, 0.0], "blocking": [0.0, 0.0, 0.81], "angle": [0.0, 1.0, 2.0]}
     together = simulate(parameters, pumps(3, **many), 50, 1000.0)

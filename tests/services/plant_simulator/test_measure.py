@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
+from services.plant_simulator import measure as measuring
+from services.plant_simulator.integrate import Trajectory
 from services.plant_simulator.measure import N_SAMPLES, PlantRequest, measure, simulate_measurement, time_base
-from services.plant_simulator.pump import BAR, LITRE_PER_MINUTE
+from services.plant_simulator.pump import BAR, LITRE_PER_MINUTE, RPM, PumpParameters
 from services.plant_simulator.sensors import Sensors
 
 
@@ -14,6 +16,52 @@ def two_plants():
     """Twenty healthy measurements at each of two plants, and four leaks at the second."""
     healthy = ("healthy",) * 20
     return measure([PlantRequest(healthy, 1e-3, 0), PlantRequest((*healthy, *(("leak",) * 4)), 1e-2, 1)], seed=5)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Batches that were to be run, in their order; in place of its pump's signals each has its load opening."""
+    batches = []
+
+    def run(parameters, batch, n_samples, rate):
+        batches.append(batch)
+        flow = np.repeat(batch.load_opening[:, None] * LITRE_PER_MINUTE, n_samples, axis=1)
+        return Trajectory(flow, flow * BAR, flow)
+
+    monkeypatch.setattr(measuring, "simulate", run)
+    return batches
+
+
+def test_what_is_told_of_the_pumps_is_what_they_were_run_with(drawn):
+    leaks = ("leak",) * 300
+    (told,) = measure([PlantRequest((*leaks, *(("healthy",) * 300)), 5e-3, 0)], seed=2)
+    (batch,) = drawn
+    area = PumpParameters().valve_area
+    np.testing.assert_allclose(batch.set_speed, told.operating_speed * RPM)
+    np.testing.assert_array_equal(batch.load_opening, told.operating_load)
+    np.testing.assert_allclose(told.leak_area[:300], 5e-3 * area * 1e6)
+    assert not told.leak_area[300:].any()
+    largest = batch.leak_area[:, :300].argmax(axis=0)
+    assert np.bincount(largest, minlength=3).min() > 60, "a leak may be in any cylinder"
+    assert batch.leak_area[:, :300].max(axis=0).min() >= 5e-3 * area
+    wear = batch.leak_area[:, 300:] / area
+    assert wear.max() < 4 * 5e-4 and 0.0 < wear.min(), "each cylinder is worn"
+    assert np.abs(np.corrcoef(wear) - np.eye(3)).max() < 0.2, "and none as another"
+
+
+def test_pumps_that_are_run_in_parts_come_back_in_their_order(drawn, monkeypatch):
+    monkeypatch.setattr(measuring, "CHUNK", 3)
+    exact = Sensors(0.0, 0.0, 0.0, 0.0)
+    told = measure([PlantRequest(("healthy",) * n, 1e-3, site) for site, n in enumerate((4, 3))], seed=2, sensors=exact)
+    assert [len(batch) for batch in drawn] == [3, 3, 1]
+    for plant in told:
+        np.testing.assert_allclose(plant.flow[:, 0], plant.operating_load, rtol=1e-6)
+
+
+def test_a_fresh_measurement_is_of_none_of_the_plants(drawn):
+    plants = measure([PlantRequest(("healthy",), 1e-3, site) for site in range(8)], seed=3)
+    fresh = simulate_measurement("healthy", 1e-3, seed=3)
+    assert not np.isclose([plant.operating_speed[0] for plant in plants], fresh["operating_speed"]).any()
 
 
 def test_the_same_seed_gives_the_same_measurements(two_plants):
@@ -63,8 +111,10 @@ def test_sensors_add_a_gain_error_and_white_noise():
     noise = read - read.mean(axis=1, keepdims=True)
     assert noise.std() == pytest.approx(0.5, rel=0.02)
     assert abs((noise[:, 1:] * noise[:, :-1]).mean()) < 0.01
-    pressure = Sensors(pressure_gain=0.0, pressure_noise=0.0).read_pressure(np.full((1, 3), 11 * BAR), 1 * BAR, random)
-    np.testing.assert_allclose(pressure, 10.0)
+    exact = Sensors(pressure_gain=0.0, pressure_noise=0.0)
+    for atmosphere, above in ((1.0, 10.0), (0.7, 10.3)):
+        pressure = exact.read_pressure(np.full((1, 3), 11 * BAR), atmosphere * BAR, random)
+        np.testing.assert_allclose(pressure, above)
 
 
 def test_a_fresh_measurement_is_one_record():
@@ -73,6 +123,8 @@ def test_a_fresh_measurement_is_one_record():
     assert one["severity"] == one["leak_area_factor"] == 7e-3
     assert one["flow"].shape == one["pressure"].shape == one["time"].shape == (N_SAMPLES,)
     np.testing.assert_array_equal(one["time"], time_base())
+    np.testing.assert_allclose(np.diff(one["time"]), 1e-3)
+    assert one["time"][0] == 0.0
     assert 36.0 < one["flow"].mean() < 41.0
 
 

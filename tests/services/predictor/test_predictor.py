@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from models.multiclass import predict_class
 from services.contracts.errors import InvalidInputError
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.versions.model_version import ModelVersion
 from services.predictor.predictor import Predictor
+from services.predictor.sensors import SensorReader
 
 MakeVersion = Callable[..., ModelVersion]
 BINARY = [[4.0, -2.0, 0.0, 1.0, 0.25]]
@@ -153,6 +155,19 @@ def test_at_most_five_sensors_the_strongest_first(make_version: MakeVersion) -> 
     names = [sensor.feature for sensor in found.contributing_sensors]
     assert names == ["speed", "oil_temperature", "flow_ripple", "pressure", "flow_mean"]
     assert found.contributing_sensors[0].contribution == -3.0
+
+
+def test_sensors_that_push_alike_stand_in_the_order_of_the_asset_type() -> None:
+    features = tuple(Feature(name=f"s{k}", unit=f"u{k}", low=0.0, high=1.0) for k in range(200))
+    classes = tuple(FaultClass(name=name, severity=k) for k, name in enumerate(("healthy", "leak")))
+    reader = SensorReader(AssetType(name="pump", features=features, fault_classes=classes))
+    alike = np.tile([1.0, -1.0], (3, 100))
+    alike[1, 7] = 2.0
+    found = reader.strongest(np.arange(600.0).reshape(3, 200), alike)
+    assert found.order.tolist() == [[0, 1, 2, 3, 4], [7, 0, 1, 2, 3], [0, 1, 2, 3, 4]]
+    assert [(each["feature"], each["unit"], each["value"]) for each in found.rows()[1][:2]] == [
+        ("s7", "u7", 207.0), ("s0", "u0", 200.0),
+    ]
 
 
 def test_out_of_range_is_clipped_and_named_and_a_missing_optional_feature_is_imputed_and_named(

@@ -85,6 +85,15 @@ def test_diagnoses_by_the_column_are_those_of_each_alone(
         assert any(each.abstained for each in whole) and not all(each.abstained for each in whole)
 
 
+def test_a_unit_with_marks_of_json_in_it_is_written_as_it_is(make_version: Callable[..., ModelVersion]) -> None:
+    version, unit = make_version(PLANES["two"]), 'mm " \\ µ'
+    odd = tuple(feature.model_copy(update={"unit": unit}) for feature in version.asset_type.features)
+    kind = version.asset_type.model_copy(update={"features": odd})
+    predictor = Predictor(version.model_copy(update={"asset_type": kind}))
+    told = [json.loads(text)["contributing_sensors"] for text in predictor.written(predictor.read(samples(N)))]
+    assert {sensor["unit"] for each in told for sensor in each} == {unit}
+
+
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_estimates_by_the_column_are_those_of_each_alone(
     make_version: Callable[..., ModelVersion], calibrated: bool

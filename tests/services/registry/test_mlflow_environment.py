@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+import os
 import subprocess
 import sys
 
@@ -16,6 +18,15 @@ def test_what_the_operator_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> Non
     found = mlflow_environment()
     assert found["MLFLOW_DISABLE_TELEMETRY"] == "true"
     assert found["MLFLOW_HTTP_REQUEST_TIMEOUT"] == "7"
+    assert not logging.getLogger("mlflow.store.db.utils").isEnabledFor(logging.ERROR), "stacks of three libraries"
+
+
+def test_a_child_has_it_all_where_this_process_has_it_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in QUIET:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OF_THE_OPERATOR", "here")
+    assert QUIET.items() <= mlflow_environment().items() and mlflow_environment()["OF_THE_OPERATOR"] == "here"
+    assert not set(QUIET) & set(os.environ)
 
 
 def test_mlflow_takes_it_for_telemetry_off_and_is_not_imported_before_it_is_needed() -> None:

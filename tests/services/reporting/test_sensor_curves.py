@@ -109,6 +109,12 @@ def test_a_lift_that_is_no_sum_over_sensors_has_no_curves(given: LiftSpec) -> No
     assert sensor_curves(a_version(kind, np.ones((1, lifted_size(given, 2) + 1)), spec=spec)) == ()
 
 
+def test_a_network_has_no_curves() -> None:
+    kind = AssetType(name="pump", features=FEATURES, fault_classes=CLASSES[:2])
+    spec = TrainingSpec.model_validate({"loss": {"name": "cross_entropy"}, "network": {"hidden": 3}})
+    assert sensor_curves(a_version(kind, np.ones((1, 17)), spec=spec)) == ()
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_pictures_hold_their_lines_and_no_script(n_classes: int, run: Run) -> None:
     report = model_report(version_of(n_classes, 4), run, ())

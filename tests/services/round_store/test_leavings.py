@@ -90,3 +90,16 @@ def test_names_in_sentences_are_whole_words() -> None:
     said = "plant-1, plant-10, big-plant-1 and plant-1-b; site plant-1."
     assert renamed.sentence(said) == "left-0, plant-10, big-plant-1 and plant-1-b; site left-0."
     assert renamed.stands_in("to plant-1") and not renamed.stands_in("to plant-10")
+
+
+def test_a_name_is_found_at_every_depth_and_only_where_plants_are_named() -> None:
+    told = {"site_id": "radius", "reason": "radius left", "radius": "radius"}
+    found = Renaming("radius", "site-1").document({
+        "sites": {"radius": told, "other": told}, "site_settings": {"radius": {"radius": 0.1}},
+        "rounds": [{"sites": ["radius", "other", told]}], "plan": "radius",
+    })
+    renamed = {"site_id": "site-1", "reason": "site-1 left", "radius": "radius"}
+    assert found == {
+        "sites": {"site-1": renamed, "other": renamed}, "site_settings": {"site-1": {"radius": 0.1}},
+        "rounds": [{"sites": ["site-1", "other", renamed]}], "plan": "radius",
+    }

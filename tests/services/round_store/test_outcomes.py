@@ -23,11 +23,12 @@ def test_two_tokens_may_use_one_key(store: RoundStore) -> None:
     assert outcomes.begin("one", "key", "anew") is None
 
 
-def test_an_outcome_is_kept_for_a_day(store: RoundStore) -> None:
-    for hours, kept in ((23, True), (25, False)):
-        assert store.outcomes.begin("one", f"key {hours}", "asked") is None
-        with store.database.write() as session:
-            moment = datetime.now(UTC) - timedelta(hours=hours)
-            session.execute(update(OutcomeRow).where(OutcomeRow.key_sha256 == f"key {hours}").values(created_at=moment))
-        found = store.outcomes.begin("one", f"key {hours}", "asked again")
-        assert found == (Outcome("asked", None) if kept else None)
+def test_an_outcome_is_forgotten_after_a_day_and_not_before(store: RoundStore) -> None:
+    outcomes = store.outcomes
+    for hours, kept in ((23, Outcome("asked", b"sealed")), (25, None)):
+        outcomes.forget("one", "key")
+        assert outcomes.begin("one", "key", "asked") is None
+        outcomes.finish("one", "key", b"sealed")
+        with store.engine.begin() as connection:
+            connection.execute(update(OutcomeRow).values(created_at=datetime.now(UTC) - timedelta(hours=hours)))
+        assert outcomes.begin("one", "key", "asked") == kept

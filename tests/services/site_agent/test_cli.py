@@ -6,17 +6,22 @@ import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from services.contracts.access import enrolment
 from services.contracts.keys.signing import check_public_key
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Hello
+from services.site_agent import actions, cli
 from services.site_agent.cli import main
 from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource, SimulatorSource, SiteSettings
+from services.site_agent.setup import enrol as enrolling
+from services.site_agent.setup.site_setup import SiteSetup, create_site
 
 Capture = pytest.CaptureFixture[str]
 
@@ -71,6 +76,39 @@ def test_init_knows_parquet_and_writes_servers_authority_and_methods(tmp_path: P
     assert settings.servers == ("tls://a:1", "tls://b:2") and settings.ca == tmp_path / "ca.pem"
     assert isinstance(settings.data, ParquetSource)
     assert SitePolicy.from_toml(settings.policy).methods == ("fdr-admm",)
+
+
+WIDER = {
+    "--own-scores": {"own_scores"}, "--seen-alone": {"reveal"}, "--tell-figures": {"tell_drift", "tell_exposure"},
+}
+"""What each switch lets out that stays without it: the policy's lines that it changes."""
+
+
+@pytest.mark.parametrize("switch", WIDER)
+def test_a_switch_widens_its_own_lines_of_the_policy_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    """Of a site that is made by itself, and of one that is enrolled."""
+    found: list[dict[str, Any]] = []
+    enrolled: list[SiteSetup] = []
+
+    def enrols(setup: SiteSetup, url: str, code: str) -> enrolling.Enrolled:
+        enrolled.append(setup)
+        create_site(setup)
+        return enrolling.Enrolled("U", "pump", ("wss://a:1",), goes_by_proxy=False)
+
+    monkeypatch.setattr(enrolling, "enrol", enrols)
+    code = f"blse_plant-7_{'A' * 43}_{'A' * 43}"
+    monkeypatch.setattr(enrolment, "read_code", lambda text: SimpleNamespace(site_id="plant-7"))
+    for number, switches in enumerate(([], [switch])):
+        for name, command in (("init", ["--site-id", "p"]), ("enrol", ["--url", "https://a:1", "--code", code])):
+            home = tmp_path / f"{name}-{number}"
+            assert main([name, *command, "--dir", str(home), "--data", str(tmp_path / "x.csv"), *switches]) == 0
+            found.append(SitePolicy.from_toml(home / "policy.toml").model_dump())
+    assert [setup.site_id for setup in enrolled] == ["plant-7"] * 2
+    for narrow, wide in zip(found[:2], found[2:], strict=True):
+        assert {name for name in wide if wide[name] != narrow[name]} == WIDER[switch]
+        assert {str(wide[name]) for name in WIDER[switch]} <= {"True", "('sums', 'each site')"}
 
 
 def test_init_overwrites_nothing(home: Path, capsys: Capture) -> None:
@@ -173,11 +211,36 @@ def test_mistakes_in_the_files_stop_run_with_one_line(home: Path, capsys: Captur
 
 
 def test_a_wrong_command_line_is_exit_code_2(capsys: Capture) -> None:
-    for arguments in ([], ["run", "--timeout", "-1"], ["ledger"], ["fly"]):
+    waits = [["run", "--timeout", seconds] for seconds in ("-1", "0", "inf", "nan", "soon")]
+    for arguments in ([], *waits, ["ledger", "show", "--last", "0"], ["console", "--port", "0"], ["ledger"], ["fly"]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2
     assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("failure", "code", "said"), [
+    (KeyboardInterrupt(), 130, ""), (BrokenPipeError(), 7, ""),
+    (PermissionError(13, "Permission denied", "/srv/site.log"), 1, "ballast-site: /srv/site.log: Permission denied\n"),
+])
+def test_what_ends_a_command_from_outside_has_its_exit_code_and_no_traceback(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, failure: BaseException, code: int, said: str
+) -> None:
+    def fail(_: object) -> int:
+        raise failure
+
+    monkeypatch.setattr(actions, "health", fail)
+    monkeypatch.setattr(cli, "reader_left", lambda: 7)
+    assert main(["health"]) == code
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_drift_is_counted_anew_only_where_that_is_asked_for(capsys: Capture, home: Path) -> None:
+    began = []
+    for more in ([], [], ["--from-now"], []):
+        assert main(["drift", "--json", *config(home), *more]) == 0
+        began.append(json.loads(capsys.readouterr().out)["since"])
+    assert began[0] == began[1] != began[2] == began[3]
 
 
 def test_ledger_verify_and_show(home: Path, capsys: Capture) -> None:
@@ -219,6 +282,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(home: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "services.site_agent", "ledger", "show", str(ledger)]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, env=buffered)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")

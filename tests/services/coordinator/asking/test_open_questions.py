@@ -64,7 +64,16 @@ def on_virtual_time(whole: Any) -> Any:
     try:
         return loop.run_until_complete(whole)
     finally:
+        loop.run_until_complete(given_up())
         loop.close()
+
+
+async def given_up() -> None:
+    """Questions that nobody waits for any more: a task that is left behind speaks up when it is collected."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from services.coordinator.asking import presence
 from services.coordinator.asking.nats_transport import NatsTransport
 from services.coordinator.asking.presence import hear_hellos
 
+LOG = "ballast.coordinator"
 HOSTILE = "9.9\n2031-01-01 INFO all is well\x1b[2J" + "x" * 500
 
 
@@ -35,6 +36,11 @@ def heard(frame: bytes, key: str, *more: tuple[str, bytes]) -> list[Hello]:
     return seen
 
 
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Our own lines: whatever else is collected as garbage meanwhile may speak too."""
+    return [line.getMessage() for line in caplog.records if line.name == LOG]
+
+
 def test_the_version_of_an_agent_is_a_few_words(tmp_path: Path) -> None:
     key = new_seed_file(tmp_path / "site.nk")
     hello = Hello(site_id="plant-1", version=HOSTILE, instance="a")
@@ -51,7 +57,8 @@ def test_what_is_no_hello_of_the_site_counts_not(tmp_path: Path, caplog: pytest.
         encode(Hello(site_id="plant-2", version="1"), signer(tmp_path / "site.nk")), HOSTILE.encode(),
     )
     assert [heard(frame, key) for frame in frames] == [[], [], [], []]
-    assert len(caplog.records) == 4 and all(line.getMessage().isprintable() for line in caplog.records)
+    lines = said(caplog)
+    assert len(lines) == 4 and all(line.isprintable() for line in lines)
 
 
 def test_a_site_that_says_hello_all_the_time_keeps_no_other_waiting(
@@ -66,6 +73,6 @@ def test_a_site_that_says_hello_all_the_time_keeps_no_other_waiting(
     flood = [("plant-1", own)] * 998
     seen = heard(own, key, *flood, ("plant-2", other), ("plant-1", own))
     assert [each.site_id for each in seen] == ["plant-1"] * presence.MOST_HELLOS + ["plant-2", "plant-1"]
-    assert [line.getMessage() for line in caplog.records] == [
+    assert said(caplog) == [
         "site plant-1 says hello all the time; most of it is not heard"
     ]

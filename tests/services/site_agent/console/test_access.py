@@ -32,6 +32,7 @@ def test_nobody_reads_a_page_without_the_secret_which_works_once(answered: Any, 
     status, headers, _ = reader.ask(f"{OPEN}?{urlsplit(address).query}")
     assert status == 303
     cookie = headers["Set-Cookie"]
+    assert f"{reader.console.server_port}" in cookie.partition("=")[0], "browsers hold cookies of all ports together"
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
     secret = urlsplit(address).query.partition("=")[2]
     assert secret not in cookie and len(secret) >= 43 and reader.console.first_address == ""
@@ -63,6 +64,14 @@ def test_a_reader_who_hangs_up_leaves_no_traceback(seen: Reader, capsys: pytest.
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_connection_that_says_nothing_is_closed(seen: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler: Any = seen.console.RequestHandlerClass
+    assert 0 < handler.timeout <= 60
+    monkeypatch.setattr(handler, "timeout", 0.05)
+    with socket.create_connection(("127.0.0.1", seen.console.server_port), timeout=10) as silent:
+        assert silent.recv(1) == b""
+
+
 def test_it_listens_on_the_loopback_alone(seen: Reader) -> None:
     assert seen.console.server_address[0] == "127.0.0.1" and seen.console.socket.family == socket.AF_INET
 
@@ -75,6 +84,10 @@ def test_it_can_be_read_and_nothing_else(seen: Reader) -> None:
     status, headers, content = seen.ask("/ledger", "HEAD")
     assert (status, content) == (200, "")
     assert headers["Content-Length"] == seen.ask("/ledger")[1]["Content-Length"]
+    with socket.create_connection(("127.0.0.1", seen.console.server_port), timeout=10) as asked:
+        asked.sendall(f"HEAD /console.css HTTP/1.0\r\nHost: 127.0.0.1:{seen.console.server_port}\r\n\r\n".encode())
+        with asked.makefile("rb") as answer:
+            assert answer.read().endswith(b"\r\n\r\n"), "nothing follows the headers"
 
 
 def test_every_answer_binds_the_browser(seen: Reader) -> None:
@@ -117,5 +130,8 @@ def test_the_command_serves_until_it_is_told_to_stop(answered: Any) -> None:
         assert connection.getresponse().status == 303
         connection.close()
         process.send_signal(signal.SIGTERM)
-        rest, said = process.communicate(timeout=20)
+        try:
+            rest, said = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert (process.returncode, rest, said) == (0, "", "")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,6 +14,7 @@ from services.contracts.wire.messages import Kind, Reveal
 from services.site_agent.console import pages, policy_words
 from services.site_agent.console.server import DOCUMENTS
 from services.site_agent.console.site_state import SiteState, attention
+from services.site_agent.health import note
 from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
 from tests.services.site_agent.conftest import RUN, table
@@ -118,6 +121,15 @@ def test_data_that_cannot_be_read_are_looked_at_again_at_once(answered: Any, wri
     assert state.drift()["trouble"] is None and state.drift()["rows"] > 100
 
 
+def test_when_an_agent_was_seen_is_told_in_utc_and_of_none_that_there_was_none(answered: Any) -> None:
+    settings = settings_of(answered.folder)
+    os.utime(note(settings), (1_700_000_000, 1_700_000_000))
+    found = SiteState(settings).connection()
+    assert not found["connected"] and found["seen"] == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    note(settings).unlink()
+    assert SiteState(settings).connection()["seen"] is None
+
+
 def test_what_wants_attention_is_in_order() -> None:
     sound = {
         "ledger": {"sound": True, "problems": []}, "policy": {"trouble": None}, "connection": {"connected": True},
@@ -128,6 +140,9 @@ def test_what_wants_attention_is_in_order() -> None:
     assert attention(sound | {"exposure": sound["exposure"] | {"runs_left_today": None}}) == [], "without a limit"
     above = sound | {"exposure": sound["exposure"] | {"by_differences": 3, "runs_left_today": 0}}
     assert [each["kind"] for each in attention(above)] == ["bad", "warn"]
+    sensors = {"a": 0.25, "b": 0.3, "c": 0.5}
+    moved = sound | {"drift": {"trouble": None, "drift": 0.5, "chance": 0.25, "sensors": sensors}}
+    assert [each["why"] for each in attention(moved)] == ["2 of 3 sensors, the furthest by 0.50"]
     gone = above | {"connection": {"connected": False, "told": "gone"}, "ledger": {"sound": False, "problems": ["x"]}}
     assert [each["why"] for each in attention(gone)][0] == "x" and attention(gone)[-1]["why"] == "gone"
 

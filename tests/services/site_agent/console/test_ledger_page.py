@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from services.site_agent.console.ledger_view import PAGE, LedgerView
+from services.site_agent.console.ledger_view import PAGE, LedgerView, moment
 from services.site_agent.outgoing.ledger_check import read_ledger
 from tests.services.site_agent.conftest import RUN
 from tests.services.site_agent.console.conftest import Reader, answer, forged, settings_of
@@ -82,3 +83,35 @@ def test_today_begins_at_midnight(tmp_path: Path) -> None:
     found = LedgerView(path).summary(now)
     assert (found["bytes"], found["bytes_today"], found["refusals_of_a_day"]) == (12, 5, 2)
     assert LedgerView(path).summary(now + timedelta(days=1))["refusals_of_a_day"] == 0
+
+
+def test_today_is_that_of_utc_wherever_the_plant_is_and_a_day_of_refusals_is_24_hours(tmp_path: Path) -> None:
+    path, last = tmp_path / "ledger.jsonl", {"sequence": 0, "hash": "0" * 64}
+    here = timezone(timedelta(hours=5))
+    now = datetime(2026, 3, 4, 3, 0, tzinfo=here)  # 22:00 of the day before in UTC
+    lines = []
+    for hours, message in ((25, "refusal"), (23, "refusal"), (20, "update"), (4, "hello")):
+        last = forged(last, message=message, bytes=1, time=(now - timedelta(hours=hours)).isoformat())
+        lines.append(json.dumps(last) + "\n")
+    path.write_text("".join(lines))
+    found = LedgerView(path).summary(now)
+    assert (found["messages_today"], found["refusals_of_a_day"], found["runs"]) == (2, 1, 1)
+    assert found["last_answer"] == now - timedelta(hours=20) and found["last_hello"] == now - timedelta(hours=4)
+
+
+def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert moment("2026-01-01T12:00:00") == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_head_that_was_changed_alone_is_seen(answered: Any) -> None:
+    view = LedgerView(answered.folder / "ledger.jsonl")
+    assert view.reading().problems == ()
+    head = answered.folder / "ledger.jsonl.head"
+    head.write_text(head.read_text().replace("9 ", "8 ", 1))
+    assert view.reading().problems != ()

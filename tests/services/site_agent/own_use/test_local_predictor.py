@@ -146,6 +146,18 @@ def test_a_model_of_another_signer_is_refused_and_so_is_one_that_nobody_can_chec
     assert "not a NATS user public key" in capsys.readouterr().err
 
 
+def test_the_key_that_is_given_goes_before_the_one_in_the_settings(
+    model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], make_table: Any, tmp_path: Path
+) -> None:
+    other, settings = new_seed_file(tmp_path / "other.nk"), tmp_path / "site.toml"
+    ask = ["diagnose", "--model", str(model_file), "--input", str(write_csv(make_table(3))), "--config", str(settings)]
+    for kept, given, code in ((other, oem[1], 0), (oem[1], other, 1)):
+        settings.write_text(
+            f'site_id = "p"\nservers = ["nats://a:1"]\noem_key = "{kept}"\n[data]\nkind = "csv"\npath = "x.csv"\n'
+        )
+        assert main([*ask, "--oem-key", given]) == code
+
+
 def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
     version: ModelVersion, oem: tuple[Path, str], tmp_path: Path, write_csv: Callable[..., Path], make_table: Any,
     capsys: pytest.CaptureFixture[str],
@@ -180,6 +192,10 @@ def test_a_calibrated_version_says_at_the_plant_what_it_says_at_the_oem(
     ]
     likely = [(each.probabilities or {})[each.fault_class] for each in expected]
     assert [each["probability"] for each in told] == pytest.approx(likely, rel=1e-12)
+    lines_file = tmp_path / "x.jsonl"
+    lines_file.write_text(json.dumps(numbers[0]))
+    assert main([*ask, "--coverage", "0.95", "--input", str(lines_file)]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["coverage"] == 0.95, "of a stream too"
     for wrong, said in (("0.999", "needs 999 held-out rows"), ("1.5", "coverage must lie between 0 and 1")):
         for form in ([], ["--json"]):
             assert main([*ask, *form, "--coverage", wrong]) == 1
@@ -222,6 +238,57 @@ def test_an_interval_by_the_estimate_is_at_the_plant_what_it_is_at_the_oem(
     assert len({round(each.high - each.low, 4) for each in intervals if each is not None}) > 2
 
 
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_an_estimate_and_its_intervals_are_cut_to_the_targets_range_as_the_oem_cuts_them(
+    version: ModelVersion, make_table: Any, calibrated: bool
+) -> None:
+    gap, grid = Target(name="gap", unit="mm", low=1.0, high=8.0), score_grid()
+    held = {"absolute": tuple((np.where(grid >= 0.3, 200, 100) / 201.0)[len(grid) // 2 :])}
+    held |= {name: tuple(np.where(grid >= 1.0, 200, 100) / 201.0) for name in ("size", "reach")}
+    found = Calibration(kind="absolute", grid=tuple(grid.tolist()), groups=(CountedRows(n_test=200),), held=held)
+    spec = TrainingSpec.model_validate({"loss": {"name": "pinball", "quantile": 0.75}})
+    fields = {name: getattr(version, name) for name in ModelVersion.model_fields}
+    target = ModelVersion(**fields | {
+        "spec": spec, "asset_type": version.asset_type.model_copy(update={"target": gap}),
+        "weights": np.array([[3.0, 0.6, 0.2, -1.5]]), "calibration": found if calibrated else None,
+        "error_interval": ErrorInterval.implied(spec.loss.loss, gap, 0.01, 0.9),
+    })
+    assert target.error_interval_at(0.9).below != target.error_interval_at(0.9).above
+    rows = [dict(zip(make_table(1)[0][:3], map(float, row[:3]), strict=True)) for row in make_table(40)[1:]]
+    columns = CsvSource(kind="csv", path=Path("-"))
+    told = list(diagnose_lines(target, [json.dumps(row).encode() for row in rows], columns))[:-1]
+    wanted = Estimator(target).estimate(rows)
+    for name, values in (
+        ("value", [each.value for each in wanted]), ("low", [each.interval.low for each in wanted]),
+        ("high", [each.interval.high for each in wanted]),
+        ("conformal_low", [each.conformal.low for each in wanted if each.conformal is not None]),
+        ("conformal_high", [each.conformal.high for each in wanted if each.conformal is not None]),
+    ):
+        assert [each[name] for each in told if name in each] == pytest.approx(values, rel=1e-9)
+        assert not values or {1.0, 8.0} & set(values), "some are cut"
+    assert {each["unit"] for each in told} == {"mm"} and {each["confidence"] for each in told} == {0.9}
+    if calibrated:
+        assert [(each["abstained"], each["reason"]) for each in told] == [
+            (each.abstained, each.reason) for each in wanted
+        ]
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_radius_of_a_network_is_in_the_models_own_norm(version: ModelVersion, make_table: Any, norm: str) -> None:
+    spec = TrainingSpec.model_validate(
+        {"loss": {"name": "cross_entropy"}, "network": {"hidden": 3}, "transport_norm": norm}
+    )
+    drawn = np.random.default_rng(2).normal(size=(1, 20))
+    fields = {name: getattr(version, name) for name in ModelVersion.model_fields}
+    network = ModelVersion(**fields | {"spec": spec, "weights": drawn})
+    rows = [dict(zip(make_table(1)[0][:3], map(float, row[:3]), strict=True)) for row in make_table(6)[1:]]
+    columns = CsvSource(kind="csv", path=Path("-"))
+    told = list(diagnose_lines(network, [json.dumps(row).encode() for row in rows], columns))[:-1]
+    assert [each["robustness_radius"] for each in told] == pytest.approx(
+        [each.robustness_radius for each in Predictor(network).diagnose(rows)]
+    )
+
+
 def streamed(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
@@ -236,8 +303,8 @@ def test_a_stream_is_answered_line_by_line_as_the_table_is(
     assert main([*arguments, str(write_csv(rows)), "--json"]) == 0
     table = json.loads(capsys.readouterr().out)["rows"]
     lines = [json.dumps({name: float(cell) for name, cell in zip(rows[0], row, strict=True)}) for row in rows[1:]]
-    lines.insert(3, "")  # passed over, and counted as a line
-    path = tmp_path / ("x.ndjson" if way == "by its name" else "x.txt")
+    lines.insert(3, " \t")  # passed over, and counted as a line
+    path = tmp_path / ("x.NDJSON" if way == "by its name" else "x.txt")
     path.write_text("\r\n".join(lines))  # the last one without an end
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     given = [str(path)] if way == "by its name" else ["-"] if way == "from a pipe" else [str(path), "--ndjson"]
@@ -285,6 +352,27 @@ def test_a_line_without_end_is_not_held_and_the_line_after_it_is_its_own(tmp_pat
         found = list(lines)
     assert [len(each) > LONGEST_LINE for each in found] == [True, False, False, False]
     assert len(found[0]) <= LONGEST_LINE + 2 and found[1:] == [b"b", b"c" * LONGEST_LINE, b""]
+
+
+def test_a_radius_without_end_is_a_word_in_every_form_of_json(
+    version: ModelVersion, write_csv: Callable[..., Path], make_table: Any, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No move changes the class that a model of zero weights says; JSON has no number for that."""
+    flat, rows = version.model_copy(update={"weights": np.array([[0.0, 0.0, 0.0, 1.0]])}), make_table(1)
+    model, lines = tmp_path / "flat.json", tmp_path / "x.ndjson"
+    model.write_text(json.dumps(flat.to_document()))
+    lines.write_text(json.dumps(dict(zip(rows[0][:3], map(float, rows[1][:3]), strict=True))))
+    asked = ["diagnose", "--unsigned", "--model", str(model), "--input"]
+
+    def refused(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    assert main([*asked, str(lines)]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[0], parse_constant=refused)
+    assert main([*asked, str(write_csv([row[:3] for row in rows])), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out, parse_constant=refused)["rows"]
+    assert answer["robustness_radius"] == row["robustness_radius"] == "Infinity"
 
 
 def test_a_coverage_that_cannot_be_had_ends_the_stream(version: ModelVersion, make_table: Any) -> None:

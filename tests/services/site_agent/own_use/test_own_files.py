@@ -18,9 +18,6 @@ from services.site_agent.cli import main
 from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
 
-ENTRIES = 3
-
-
 Capture = pytest.CaptureFixture[str]
 ENTRIES = 3
 
@@ -99,10 +96,21 @@ def test_files_that_are_well_are_said_to_be(plant: Path, capsys: Capture) -> Non
     assert not [line for line in findings if "take care" in line]
 
 
-@pytest.mark.parametrize("name", ["site.nk", "ledger.jsonl"])
-def test_a_file_that_others_can_read_is_told(name: str, plant: Path, capsys: Capture) -> None:
-    (plant / name).chmod(0o640)
+def with_a_password(plant: Path) -> None:
+    behind_a_proxy(plant)
+    (plant / "nowhere").write_text("plant:word\n")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
+@pytest.mark.parametrize("name", ["site.nk", "ledger.jsonl", "exposure.sqlite", "nowhere"])
+def test_a_file_that_others_can_read_or_change_is_told(name: str, mode: int, plant: Path, capsys: Capture) -> None:
+    with_a_password(plant)
+    (plant / "exposure.sqlite").touch()
+    for private in ("exposure.sqlite", "nowhere"):
+        (plant / private).chmod(0o600)
+    (plant / name).chmod(mode)
     code, findings, _ = checked(plant, capsys)
     told = [line for line in findings if "take care" in line]
     assert code == 0 and len(told) == 1
-    assert told[0].endswith(f"has mode 0640, so that others can read or change it: chmod go= {plant / name}")
+    wanted = f"has mode {mode:04o}, so that others can read or change it: chmod go= {plant / name}"
+    assert told[0].endswith(wanted)

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from services.contracts.machines.asset_type import AssetType
-from services.site_agent.own_use.own_screen import data_summary
+from services.site_agent.own_use.own_screen import data_summary, drift_account
 from services.site_agent.rules.policy import Refusal, SitePolicy
-from services.site_agent.settings import CsvSource
+from services.site_agent.settings import CsvSource, SiteSettings
+from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.errors import VaultError
-from tests.services.site_agent.conftest import table
+from services.site_agent.vault.exposure_record import ExposureRecordError
+from tests.services.site_agent.conftest import TWO_CLASSES, table
 
 Data = Callable[[list[list[Any]]], CsvSource]
 
@@ -62,3 +64,70 @@ def test_a_sensor_that_fills_little_of_its_range_is_named_whatever_single_rows_r
     found = data_summary(data([header, *rows]), asset_type, policy_of())
     (told,) = [line for line in found if "a narrower range" in line]
     assert told.startswith("ripple: 98 of 100 rows read 1 to 3 bar, 10% of the sensor range (-10 to 10)")
+
+
+def test_a_sensor_that_is_not_measured_is_named_once_and_not_for_a_narrow_range(
+    data: Data, asset_type: AssetType
+) -> None:
+    found = data_summary(data([[*row[:2], row[3]] for row in table(80)]), asset_type, policy_of())
+    assert [line for line in found if "oil" in line] == ["optional features that are not measured: oil"]
+    assert not [line for line in data_summary(data(table(80)), asset_type, policy_of()) if "not measured" in line]
+
+
+def test_readings_outside_a_range_are_counted_and_a_sensor_that_has_none_inside_is_told_by_itself(
+    data: Data, asset_type: AssetType
+) -> None:
+    header, *rows = table(80)
+    for row in rows[:3]:
+        row[0] = 250.0
+    found = data_summary(data([header, *rows]), asset_type, policy_of())
+    assert [line for line in found if "flow" in line] == ["flow: 3 values outside the sensor range were clipped to it"]
+    for row in rows:
+        row[0] = 250.0
+    (told,) = [line for line in data_summary(data([header, *rows]), asset_type, policy_of()) if "flow" in line]
+    assert told.startswith("flow: every value is outside the sensor range (0 to 100 L/min)")
+
+
+@pytest.fixture
+def with_target(tmp_path: Path) -> AssetType:
+    path = tmp_path / "target.toml"
+    path.write_text(TWO_CLASSES + '[target]\nname = "gap"\nunit = "mm"\nlow = 0.0\nhigh = 8.0\n')
+    return AssetType.from_toml(path)
+
+
+def test_rows_that_serve_one_task_of_two_are_enough_and_the_other_is_said(data: Data, with_target: AssetType) -> None:
+    header, *rows = table(80, classes=("healthy",))
+    for number, row in enumerate(rows):
+        row.append(float(number % 10))  # eight of the 80 are beyond the target's range
+        if number % 4 == 3:
+            row[3] = ""  # a row with a value of the target alone
+    source = data([[*header, "gap"], *rows])
+    found = data_summary(source, with_target, policy_of())
+    (lacking,) = [line for line in found if line.startswith("no ")]
+    assert lacking.startswith("no classification: ")
+    assert "gap: 8 values outside the range were clipped to it" in found
+    assert [line for line in found if line.startswith("all rows of the training part are healthy")]
+    with pytest.raises((VaultError, Refusal)):
+        data_summary(source, with_target, policy_of(min_samples=81))
+
+
+def test_the_record_of_the_first_rows_is_let_go_whatever_happens(
+    data: Data, asset_type: AssetType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[DriftRecord] = []
+    close = DriftRecord.close
+
+    def closes(self: DriftRecord) -> None:
+        closed.append(self)
+        close(self)
+
+    def fails(*_: object, **__: object) -> None:
+        raise ExposureRecordError("the disk is full")
+
+    monkeypatch.setattr(DriftRecord, "close", closes)
+    settings = SiteSettings(site_id="p", servers=("nats://a:1",), data=data(table(80)), exposure=tmp_path / "e.sqlite")
+    drift_account(settings, asset_type)
+    monkeypatch.setattr(DriftRecord, "begin", fails)
+    with pytest.raises(ExposureRecordError):
+        drift_account(settings, asset_type)
+    assert len(closed) == 2

@@ -181,6 +181,35 @@ def test_the_words_say_the_figures(tmp_path: Path) -> None:
     assert "40 of 40 rows can be read off" in text and "1 answers said more" in text, text
 
 
+def test_the_words_tell_each_limit_and_what_is_left_of_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, path = part(), tmp_path / "exposure.sqlite"
+    for hours, run, answers in ((0.0, RUN, 3), (24.5, NEXT_RUN, 2), (25.0, "c" * 32, 1)):
+        door = gate(path, NOON + timedelta(hours=hours))
+        for _ in range(answers):
+            door.admit(train, everyone(train), run, RowAccount())
+    closed: list[ExposureRecord] = []
+    close = ExposureRecord.close
+
+    def closes(record: ExposureRecord) -> None:
+        closed.append(record)
+        close(record)
+
+    monkeypatch.setattr(ExposureRecord, "close", closes)
+    now = NOON + timedelta(hours=26)
+    for most, left in ((1, 0), (3, 1), (None, None)):
+        policy = SitePolicy(max_runs_per_day=most, exposure_limit=0.1, leverage_limit=0.25, max_answers_per_run=9)
+        summary = exposure_summary(path, policy, now)
+        assert (summary["runs"], summary["runs_today"], summary["runs_left_today"]) == (3, 2, left)
+        text = "\n".join(exposure_lines(summary))
+        assert "with differences of differences too; the policy allows 4." in text
+        assert "could isolate them. The policy allows 10." in text and "answers said more" not in text
+        more = "any number of runs a day" if left is None else f"{left} more runs in these 24 hours"
+        assert f"Budget: {more}; 9 answers in a run, the most so far 3." in text
+    text = "\n".join(exposure_lines(exposure_summary(path, SitePolicy(max_answers_per_run=None), now)))
+    assert "; any number of answers in a run." in text
+    assert len(closed) == 4, "the record is let go each time"
+
+
 def test_an_answer_that_says_more_than_its_account_counts_for_every_row_and_needs_a_policy_that_takes_it() -> None:
     train = part()
     for limit in (0.0, 0.5, 0.99):

@@ -12,7 +12,9 @@ import pytest
 
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
+from services.contracts.machines.target import Target
 from services.site_agent.settings import SimulatorSource
+from services.site_agent.vault import simulator_source
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
 
@@ -73,6 +75,71 @@ def test_a_changed_part_is_read_again(plant: Path, pump: AssetType) -> None:
     assert len(ours.current().test) == 10
     np.savez(plant / "test.npz", **signals(12, 3))
     assert len(ours.current().test) == 12
+
+
+def test_a_changed_manifest_is_read_again_and_so_is_a_part_of_any_name(plant: Path, pump: AssetType) -> None:
+    ours = vault(plant, pump)
+    assert len(ours.current().test) == 10
+    np.savez(plant / "later.npz", **signals(14, 3))
+    change_manifest(plant, files={"train": "train.npz", "test": "later.npz"})
+    assert len(ours.current().test) == 14
+    np.savez(plant / "later.npz", **signals(16, 4))
+    assert len(ours.current().test) == 16
+    before = ours.current().train.features
+    change_manifest(plant, sampling_rate_hz=10 * RATE)
+    assert not np.array_equal(ours.current().train.features, before), "the same signals are other ones at another rate"
+    (plant / "plant.json").write_text("{")
+    with pytest.raises(VaultError, match="is not JSON"):
+        ours.current()
+
+
+def test_signals_may_fit_several_asset_types(plant: Path, pump: AssetType) -> None:
+    change_manifest(plant, asset_type="fan", also_fits=["blower", "pump"])
+    assert len(vault(plant, pump).current().train) == 30
+
+
+def with_target(folder: Path, unit: str = "mm", value: float = 3.0) -> None:
+    """An array of the target ``gap`` beside the signals, the fifth value of the training part as given."""
+    for split, n, seed in (("train", 30, 1), ("test", 10, 2)):
+        gap = np.linspace(0.0, 8.0, n)
+        gap[4] = value
+        np.savez(folder / f"{split}.npz", **signals(n, seed), gap=gap)
+    change_manifest(folder, units={"flow": "L/min", "gap": unit})
+
+
+def test_a_target_is_read_in_the_contracts_unit_and_whole(plant: Path, pump: AssetType) -> None:
+    goal = pump.model_copy(update={"target": Target(name="gap", unit="mm", low=0.0, high=8.0)})
+    with pytest.raises(VaultError, match="gives no unit for the target gap"):
+        vault(plant, goal).current()
+    with_target(plant)
+    assert vault(plant, goal).current().train.outcomes("regression")[4] == pytest.approx(3.0 / 8.0)
+    with_target(plant, unit="inch")
+    with pytest.raises(VaultError, match="target gap is in 'inch', the contract wants 'mm'"):
+        vault(plant, goal).current()
+    for value in (np.nan, np.inf):
+        with_target(plant, value=value)
+        with pytest.raises(VaultError, match="gap must hold one finite number for each of the 30 records"):
+            vault(plant, goal).current()
+
+
+def test_what_does_not_fit_in_a_record_names_it_as_people_count(
+    plant: Path, pump: AssetType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = signals(30, 1)
+    arrays["label"][2] = "wear"
+    np.savez(plant / "train.npz", **{**arrays, "label": arrays["label"]})
+    with pytest.raises(VaultError, match=r"train.npz, record 3: label 'wear' is not a class of pump"):
+        vault(plant, pump).current()
+    np.savez(plant / "train.npz", **signals(30, 1))
+
+    def indicators(flow: Any, rate: float) -> Any:
+        found = condition_indicators(flow, rate)
+        found[6, 0] = np.inf
+        return found
+
+    monkeypatch.setattr(simulator_source, "condition_indicators", indicators)
+    with pytest.raises(VaultError, match="train.npz, record 7: the indicators of this flow signal are not finite"):
+        vault(plant, pump).current()
 
 
 def spoil_flow(folder: Path) -> None:

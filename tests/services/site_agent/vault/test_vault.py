@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.target import Target
 from services.site_agent.settings import CsvSource, ParquetSource
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.errors import VaultError
@@ -215,6 +216,21 @@ def test_parquet_gives_what_csv_gives(load: Any, rows: Rows, asset_type: AssetTy
     np.testing.assert_array_equal(ours.test.classes, theirs.test.classes)
 
 
+def test_gaps_of_the_target_and_blanks_around_words_are_read_from_parquet_as_from_csv(
+    load: Any, rows: Rows, asset_type: AssetType, tmp_path: Path
+) -> None:
+    rows[0].append("gap")
+    for number, row in enumerate(rows[1:]):
+        row[3] = f" {row[3]} "
+        row.append(None if number % 5 == 0 else float(number % 8))
+    write_parquet(rows, tmp_path / "data.parquet")
+    goal = asset_type.model_copy(update={"target": Target(name="gap", unit="mm", low=0.0, high=8.0)})
+    found = Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), goal).current()
+    known = [int(part.known("regression").sum()) for part in (found.train, found.test)]
+    assert sum(known) == 32 and len(found.train) + len(found.test) == 40
+    assert set(found.train.classes) == {0, 1}
+
+
 @pytest.mark.parametrize(
     ("change", "units", "expected"),
     [
@@ -244,6 +260,11 @@ def test_text_in_a_number_column_of_parquet_and_a_broken_file(
     write_parquet(rows, path)
     vault = Vault(ParquetSource(kind="parquet", path=path), asset_type)
     with pytest.raises(VaultError, match="column 'ripple' holds string, numbers are needed"):
+        vault.current()
+    for row in rows[1:]:
+        row[1] = True
+    write_parquet(rows, path)
+    with pytest.raises(VaultError, match="column 'ripple' holds bool, numbers are needed"):
         vault.current()
     path.write_bytes(b"PAR1 not really")
     with pytest.raises(VaultError, match="cannot be read as Parquet"):
