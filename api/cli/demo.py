@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; 0 when a diagnosis came out at the end."""
-    started = time.monotonic()
+    """Run the demo; 0 when a diagnosis came out at the end, 1 when it was stopped before."""
+    started, done = time.monotonic(), False
     check(arguments)
     stopped = end_when_told()
     settings = prepare_home(arguments.home.resolve())
@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(render(account), flush=True)
             if arguments.json:
                 arguments.json.write_text(account.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            done = True
             if not arguments.exit:
                 say(up.addresses(settings))
                 token = (settings.home / "token").read_text().strip()
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say("stopped")
     except KeyboardInterrupt:
         say("stopped")
-    return 0
+    return 0 if done else 1
 
 
 def end_when_told() -> threading.Event:
@@ -92,8 +93,12 @@ def end_when_told() -> threading.Event:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuse what the simulator or the plan would refuse, before anything is emptied or started."""
+    """Refuse what the simulator, the plan or the account's file would, before anything is emptied or started."""
     plan_plants(arguments.scenario, arguments.sites, TRAINING, TEST, n_classes=2)
+    if arguments.json is not None:
+        folder = arguments.json.absolute().parent
+        if arguments.json.is_dir() or not (folder.is_dir() or folder == arguments.home.absolute()):
+            raise InvalidInputError(f"{arguments.json} cannot be written: it is a folder, or its folder is not there")
     try:
         demo_plants.plan(PLAN, ASSET_TYPE, arguments)
     except ProblemError as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
@@ -96,7 +96,7 @@ def answers(url: str) -> Callable[[], bool]:
         try:
             with urllib.request.urlopen(url, timeout=2.0, context=unverified) as answer:
                 return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
+        except (OSError, http.client.HTTPException):  # also where what answers speaks no HTTP
             return False
 
     return ready

@@ -32,6 +32,7 @@ from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_changes import Change, plan_changes
 from services.contracts.reading import read_contract
 from services.contracts.toml_text import to_toml
+from services.process.command_line import whole_number
 
 run = run_action
 PLAN_FILE = "file with the plan, TOML or JSON"
@@ -52,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     update.add_argument("--dry-run", action="store_true", help="check it and show what would change; nothing is stored")
     diff = add_action(actions, "diff", _diff, "show what a file, or the last version, changes of a plan", lists=True)
     diff.add_argument("plan", metavar="FILE_OR_NAME", help="a file: against what is stored; a name: its versions")
-    diff.add_argument("--from", dest="before", type=int, metavar="N", help="version (default: the one before --to)")
-    diff.add_argument("--to", dest="after", type=int, metavar="N", help="version (default: the present one)")
+    diff.add_argument(
+        "--from", dest="before", type=whole_number, metavar="N", help="version (default: the one before --to)"
+    )
+    diff.add_argument("--to", dest="after", type=whole_number, metavar="N", help="version (default: the present one)")
     listing = add_action(actions, "list", _list, "list plans", lists=True)
     listing.add_argument("--archived", action="store_true", help="the archived ones too")
     listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")

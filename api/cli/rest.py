@@ -28,7 +28,8 @@ class RestClient:
         try:
             answer = self._client.request(method, path, json=body)
         except httpx.HTTPError as error:
-            raise UnavailableError(f"the API did not answer {method} {path}: {error or type(error).__name__}") from None
+            why = str(error) or type(error).__name__
+            raise UnavailableError(f"the API did not answer {method} {path}: {why}") from None
         if answer.is_error:
             problem = answer.json() if "json" in answer.headers.get("content-type", "") else {}
             raise BallastError(

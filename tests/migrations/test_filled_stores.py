@@ -50,6 +50,7 @@ def typical(revision: str) -> dict[str, Any]:
     return {
         **dict.fromkeys(times, NOW), "expires_at": NOW + timedelta(days=36500), "name": key, "plan_name": key,
         "run_id": run_id, "site_id": f"plant-{revision}", "version": "1",
+        "plans.updated_at": NOW + timedelta(days=1),
         "plans.version": 1, "plan_versions.version": 1, "asset_types.version": ASSET_TYPE.version,
         "asset_types.document": document(ASSET_TYPE),
         "asset_types.name": f"{ASSET_TYPE.name}", "fingerprint": ASSET_TYPE.fingerprint, "document": plan, "plan": plan,
@@ -155,9 +156,11 @@ def read_through_the_store(store: RoundStore, revision: str) -> None:
     assert (found.plan.name, found.status, found.rounds, found.upper) == (plan, "completed", 2, 0.5)
     shown = "each site" if revision < "0006" else "sums"
     assert found.plan.reveal == store.plans.get(plan).plan.reveal == shown
-    assert store.plans.get(plan).plan.max_rounds == 7 and len(store.plans.versions(plan)) == 1
+    (given,) = store.plans.versions(plan)
+    assert store.plans.get(plan).plan.max_rounds == 7 and (given.version, given.created_at) == (1, NOW)
     (of_round,) = store.runs.get_rounds(run_id)
-    assert of_round.round == 2 and [answer.site_id for answer in of_round.answers] == [site]
+    (answer,) = of_round.answers
+    assert of_round.round == 2 and (answer.site_id, answer.question) == (site, 2 if revision >= "0011" else 0)
     assert store.sites.get(site).public_key == f"U{revision}" and store.sites.get(site).last_seen == NOW
     version = store.model_versions.get(plan, "1")
     assert (version.run_id, version.metrics) == (run_id, {"gap": 0.5})

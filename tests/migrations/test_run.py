@@ -168,10 +168,11 @@ def test_unknown_revisions_are_refused(database_url: str) -> None:
 
 
 def test_the_command(empty_database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["upgrade", empty_database_url, "0002"]) == 0
     assert main(["upgrade", empty_database_url]) == 0
     assert main(["current", empty_database_url]) == 0
     assert main(["downgrade", empty_database_url, "base"]) == 0
-    assert capsys.readouterr().out.split() == [run.head(), run.head(), "base"]
+    assert capsys.readouterr().out.split() == ["0002", run.head(), run.head(), "base"]
     assert main(["current", "mysql://localhost/x"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
     with pytest.raises(SystemExit):

@@ -37,7 +37,9 @@ def test_a_token_is_made_listed_and_revoked(shell: Any, behind: Any) -> None:
     assert secret not in shell.good("token", "list")
     shell.good("token", "revoke", token.token_id, "--reason", "left")
     assert shell.read("token", "list")[1]["revoked_at"] is not None
-    assert [action for action, _, _ in actions(behind)] == ["token.revoke", "token.create", "token.create"]
+    assert [(action, reason) for action, _, reason in actions(behind)] == [
+        ("token.revoke", "left"), ("token.create", ""), ("token.create", ""),
+    ]
     assert "other" in shell.refused("token", "create", "--role", "viewer", "--name", "other")
     assert "no token" in shell.refused("token", "revoke", "0" * 12)
 
@@ -250,6 +252,7 @@ def test_what_is_exported_and_unlearned_is_told_as_json_too(
     assert "site: a name has 1 to 40 lower-case" in shell.refused("model", "unlearn", name, "--site", "Plant_East")
     gone = shell.read("model", "unlearn", name, "--site", SITES[0])
     assert (gone["model"], gone["versions"], gone["purge"]) == (name, [number], "promotion")
+    assert behind.store.audit.list_events(limit=1)[0].reason == "the plant left"
 
 
 def test_the_audit_trail_is_listed_and_verified(shell: Any, behind: Any) -> None:

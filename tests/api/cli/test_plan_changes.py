@@ -36,6 +36,8 @@ def test_a_plan_is_compared_updated_and_its_history_told(shell: Any, behind: Any
     assert shell.good("plan", "diff", "nightly") == diff
     assert shell.good("plan", "diff", "nightly", "--from", "2", "--to", "1").endswith("max_rounds: 7 -> 100\n")
     assert "no version 3, but 1 to 2" in shell.refused("plan", "diff", "nightly", "--to", "3")
+    for end in ("--from", "--to"):
+        assert shell.run("plan", "diff", "nightly", end, "0")[0] == 2, "there is no such version"
     assert "too slow" in shell.good("plan", "history", "nightly")
     assert [each["version"] for each in shell.read("plan", "history", "nightly")] == [1, 2]
     assert behind.store.audit.list_events()[0].after["max_rounds"] == 7
@@ -92,6 +94,9 @@ def test_a_plan_is_put_away_and_deleted(shell: Any, made: Callable[..., str]) ->
     assert shell.good("plan", "archive", "nightly") == "plan nightly is archived\n"
     assert shell.read("plan", "list") == []
     assert "nightly" in shell.good("plan", "list", "--archived")
+    assert shell.good("plan", "show", "nightly").splitlines()[0].endswith(" UTC, archived")
+    shell.good("plan", "pause", "nightly")
+    assert shell.good("plan", "show", "nightly").splitlines()[0].endswith(" UTC, paused, archived")
     assert "restore it first" in shell.refused("plan", "trigger", "nightly")
     shell.good("plan", "restore", "nightly")
     assert shell.good("plan", "delete", "nightly", "--reason", "a mistake") == "plan nightly is deleted\n"
@@ -140,6 +145,7 @@ def test_a_plans_terms_are_chosen_by_a_run_of_their_own(shell: Any, behind: Any,
     code, out, err = shell.run("plan", "tune", "nightly", "--reason", "new pumps")
     run_id = out.strip()
     assert code == 0 and f"run {run_id} waits: no flows process" in err
+    assert behind.store.audit.list_events(limit=1)[0].reason == "new pumps"
     assert run_id in shell.refused("plan", "tune", "nightly")
     runs = behind.store.runs
     assert runs.get_run(run_id).plan.tunes_only and "terms chosen" not in shell.good("run", "show", run_id)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -14,16 +12,6 @@ from api.cli.bus import read_server
 from api.cli.common import add_times, print_fields, print_table
 from services.bus.cluster import CLIENT_PORT
 from services.contracts.errors import InvalidInputError
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A host that is nine hours ahead of UTC."""
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "XYZ-9")
-        time.tzset()
-        yield
-    time.tzset()
 
 
 def test_columns_are_as_wide_as_what_stands_in_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,6 +66,8 @@ def test_the_demo_does_not_empty_a_folder_that_is_not_its_own(tmp_path: Path) ->
         (["--sites", "201"], "sites must be between 1 and 200, got 201"),
         (["--method", "nope"], "there is no method 'nope'"),
         (["--scenario", "sunny"], "unknown scenario 'sunny'"),
+        (["--json", "/no-such-folder/account.json"], "cannot be written: it is a folder, or its folder is not there"),
+        (["--json", "/"], "/ cannot be written: it is a folder"),
     ],
 )
 def test_a_demo_that_cannot_be_is_refused_before_anything_starts(

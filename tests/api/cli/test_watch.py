@@ -26,16 +26,17 @@ def test_a_run_is_followed_until_its_end(
     run = store.runs.create_run(store.plans.create(Plan(name="nightly", asset_type="triplex-pump")).plan)
     terms = SiteTermsRecord(site_id="plant-1", weight=1.0, radius=0.1, n_samples=10)
 
-    def commit(number: int) -> None:
-        record = a_round(run.run_id, number, an_answer("plant-1"), upper=0.5, lower=0.4, gap=0.2)
-        store.runs.commit_round(record, {"weights": np.zeros(3)})
+    def commit(*numbers: int) -> None:
+        for number in numbers:
+            record = a_round(run.run_id, number, an_answer("plant-1"), upper=0.5, lower=0.4, gap=0.2)
+            store.runs.commit_round(record, {"weights": np.zeros(3)})
 
     # What the run does between two looks.
     steps: list[Callable[[], object]] = [
         lambda: store.runs.begin_run(run.run_id, (terms,)),
         lambda: commit(1),
         lambda: None,
-        lambda: commit(2),
+        lambda: commit(2, 3),
         lambda: store.runs.finish_run(run.run_id, status, "as the test says"),
     ]
     waits: list[float] = []
@@ -51,7 +52,8 @@ def test_a_run_is_followed_until_its_end(
     sites = "at most 0.5, 1 sites"
     assert out.splitlines() == [
         "pending", "running", f"round 1: gap 2.00e-01, {sites}", f"round 2: gap 2.00e-01, {sites}",
+        f"round 3: gap 2.00e-01, {sites}",
         f"{status}: as the test says",
     ]
     _, out, _ = shell.run("run", "watch", run.run_id, "--json")
-    assert [json.loads(line)["round"] for line in out.splitlines()] == [1, 2]
+    assert [json.loads(line)["round"] for line in out.splitlines()] == [1, 2, 3]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from sqlalchemy import event
 
 from api.backend.actor import Actor
-from api.console.rendering import POLICY, STATIC, environment
+from api.console.rendering import POLICY, STATIC, asset, environment
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.access.identity import Role
@@ -87,18 +88,18 @@ def test_no_page_has_a_script_or_a_style_in_it_or_loads_from_elsewhere() -> None
 
 
 def test_what_is_kept_beside_is_what_was_published() -> None:
-    import hashlib
-
     listed = dict(reversed(line.split("  ")) for line in (STATIC / "vendor" / "SHA256SUMS").read_text().splitlines())
     files = [path for path in (STATIC / "vendor").iterdir() if path.suffix in (".js", ".css")]
     assert {path.name for path in files} == set(listed)
     for path in files:
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == listed[path.name], path.name
+        assert sha256(path.read_bytes()).hexdigest() == listed[path.name], path.name
 
 
 def test_files_of_the_console_are_handed_out_and_no_others(shared_world: Any) -> None:
     answer = shared_world.call(None, "GET", "/console/static/console.css")
     assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/css")
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert asset("console.css") == f"/console/static/console.css?v={sha256(answer.content).hexdigest()[:12]}"
     for name in ("../rendering.py", "%2e%2e/rendering.py", "vendor/../../rendering.py", "no.css", "vendor/SHA256SUMS"):
         assert shared_world.call(None, "GET", f"/console/static/{name}").status_code == 404, name
 

@@ -9,6 +9,7 @@ from anyio.from_thread import start_blocking_portal
 from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
+from services.process.command_line import product_version
 from services.process.settings import Settings
 
 
@@ -27,7 +28,13 @@ def ask(settings: Settings, *paths: str) -> list[Response]:
 
 def test_ready_with_a_database_and_a_registry(shared_world: Any) -> None:
     assert shared_world.call(None, "GET", "/readyz").json() == {"ready": True, "missing": {}, "notices": {}}
-    assert shared_world.call(None, "GET", "/healthz").json()["status"] == "ok"
+    assert shared_world.call(None, "GET", "/healthz").json() == {"status": "ok", "version": product_version()}
+
+
+def test_the_document_says_what_the_answer_is_where_something_is_missing(shared_world: Any) -> None:
+    said = shared_world.app.openapi()["paths"]["/readyz"]["get"]["responses"]["503"]
+    assert said["description"] == "what is missing"
+    assert said["content"]["application/json"]["schema"]["$ref"].endswith("/Readiness")
 
 
 def test_without_its_database_it_lives_and_says_so(

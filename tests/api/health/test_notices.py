@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import Response
 
-from api.health import service
+from api.health import endpoints, service
 from api.health.service import NOTICE_TIME, missing_parts, notices
 from services.contracts.errors import UnavailableError
 from services.registry.alias_check import RESTORED
@@ -86,3 +87,22 @@ def test_an_alias_that_stands_where_it_should_not_comes_first(backend: Any, monk
     assert "it is put back within seconds" in notices(backend)["registry"]
     backend.store.audit.list_events = away("database_busy")
     assert notices(backend) == {}
+
+
+@pytest.mark.parametrize(("missing", "asked"), [({"disk": "full"}, []), ({}, ["notices"])])
+def test_what_somebody_should_look_at_is_looked_for_where_nothing_is_missing(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, missing: dict[str, str], asked: list[str]
+) -> None:
+    """A probe that finds a part away does not wait for others."""
+    looked: list[str] = []
+
+    def look(_: Any) -> dict[str, str]:
+        looked.append("notices")
+        return {"flows": "none runs"}
+
+    monkeypatch.setattr(endpoints, "missing_parts", lambda _: missing)
+    monkeypatch.setattr(endpoints, "notices", look)
+    answer = Response()
+    said = endpoints.readyz(backend, answer)
+    assert (said.ready, said.missing, looked) == (not missing, missing, asked)
+    assert (answer.status_code, said.notices) == ((503, {}) if missing else (200, {"flows": "none runs"}))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from api.backend.disk_space import LEAST_BYTES
 from api.system import checks, facts
 from services.contracts.history.events import Webhook
 from services.contracts.history.run import Run
@@ -84,8 +85,54 @@ def hook(**changes: Any) -> Webhook:
     (checks.backup(None, NOW), "warn", "none was ever made"),
 ])
 def test_a_planted_fault_is_found(finding: checks.Finding, state: str, said: str) -> None:
+    hold(finding, state, said)
+
+
+def hold(finding: checks.Finding, state: str, said: str) -> None:
     assert finding.state == state and said in finding.said
     assert bool(finding.todo) == (state != "ok"), "what is wrong says what to do, and nothing else does"
+
+
+ROUND = timedelta(seconds=Plan(name="weekly", asset_type="rig").round_deadline_seconds)
+PATIENCE = timedelta(seconds=Plan(name="weekly", asset_type="rig").absence_patience_seconds)
+ELSEWHERE, HOME = Path("/home/other"), Path("/home/b")
+
+
+@pytest.mark.parametrize(("finding", "state", "said"), [
+    (checks.port("the API", 8000, free=False, ours=True, other=ELSEWHERE), "fail", "another home folder, /home/other"),
+    (checks.clock(NOW, NOW - checks.SKEW_WARN, NOW + checks.SKEW_WARN), "ok", "goes with"),
+    (checks.clock(NOW, NOW + checks.SKEW_FAIL, None), "warn", "30.0 seconds apart"),
+    (checks.clock(NOW, NOW, NOW + 3 * SECOND), "fail", "3.0 seconds in the future"),
+    (checks.disk(Path("/h"), checks.LOW_BYTES, 10**11), "ok", "2.0 of 100 GB"),
+    (checks.disk(Path("/h"), checks.LOW_BYTES - 1, 10**11), "warn", "2.0 of 100 GB"),
+    (checks.disk(Path("/h"), LEAST_BYTES, 10**11), "warn", "0.2 of 100 GB"),
+    (checks.disk(Path("/h"), LEAST_BYTES - 1, 10**11), "fail", "0.2 of 100 GB"),
+    (checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40775}), "ok", "1 files"),
+    (checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40772}), "fail", "mode 0772: anybody can put files"),
+    (checks.permissions({KEY: (0o100600, 7)}, 0), "fail", "another user (number 7)"),
+    (checks.certificate("x", NOW + checks.EXPIRES_SOON, NOW, "renew"), "warn", "30 days more"),
+    (checks.registry("m", (), {"3"}, (), "digest is another"), "fail", "champion cannot be loaded"),
+    (checks.registry("m", (), (), {"10", "9"}, ""), "warn", "does not know version 9, 10"),
+    (checks.runs([run(checks.STUCK + ROUND + PATIENCE)], NOW, flows_alive=True), "ok", "1 unfinished"),
+    (checks.runs([run(checks.STUCK + ROUND + PATIENCE + SECOND)], NOW, flows_alive=True), "warn", "has stood still"),
+    (checks.backup(NOW - checks.BACKUP_AGE, NOW), "ok", "7 days old"),
+    (checks.backup(None, NOW, NOW - DAY), "warn", "since this home folder was restored from one, 24 hours ago"),
+    (checks.backup(NOW - DAY, NOW, NOW - 2 * DAY), "ok", "24 hours old"),
+])
+def test_what_is_on_the_edge(finding: checks.Finding, state: str, said: str) -> None:
+    hold(finding, state, said)
+
+
+def test_a_webhook_that_was_given_up_is_told_once() -> None:
+    found = checks.webhooks([hook(disabled_at=NOW, failures=9, last_failure="404"), hook(webhook_id="b" * 12)])
+    assert found.said == f"{'a' * 12} is disabled: 404"
+
+
+@pytest.mark.parametrize(("seconds", "said"), [
+    (119.9, "119.9 seconds"), (120.0, "2 minutes"), (7199.0, "120 minutes"), (7200.0, "2 hours"), (172800.0, "2 days"),
+])
+def test_a_span_is_told_in_the_largest_unit_of_which_it_has_two(seconds: float, said: str) -> None:
+    assert checks._span(timedelta(seconds=seconds)) == said
 
 
 @pytest.mark.parametrize("name", ["secrets/prefect", "prefect-client.toml", "prefect-server.toml", "ballast.db-wal"])

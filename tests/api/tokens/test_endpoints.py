@@ -123,3 +123,9 @@ def test_an_address_with_tokens_that_do_not_hold_waits_and_nobody_else_does(worl
     assert world.call(None, "GET", "/v1/runs", headers=known).status_code == 200
     fresh = world.call(Role.OPERATOR, "GET", "/v1/runs")
     assert fresh.status_code == 429  # it holds, but nobody knows that before it is looked at
+
+
+def test_a_token_that_was_checked_is_not_looked_up_again_while_nothing_is_written(shared_world: Any) -> None:
+    authenticator, header = shared_world.app.state.authenticator, f"Bearer {shared_world.tokens[Role.VIEWER]}"
+    caller = authenticator.authenticate(header)
+    assert authenticator.known(header) == caller

@@ -10,7 +10,7 @@ import pytest
 from api.models import quick
 from api.models.answers import KINDS
 from api.models.examples import FEATURES_EXAMPLE
-from api.web.repeated_keys import may_repeat, members_of, repeated_key
+from api.web.repeated_keys import may_repeat, members_of, repeated_key, said_twice
 from services.contracts.access.identity import Role
 
 PATH = "/v1/models/pumps/diagnose"
@@ -78,8 +78,14 @@ def test_colons_in_strings_are_no_keys_and_a_plain_request_takes_no_second_readi
 @pytest.mark.parametrize(("text", "key"), [
     (b'{"a": {"b": 1}, "b": [{"a": 2}, {"a": 3}]}', None), (b'[{"a": 1}, {"b": {"c": 1, "\\u0063": 2}}]', "c"),
     (b'{"a": ":"}', None), (b"{", None), (b"[" * 100_000, None), (b"\xff", None),
+    (b'[{"a": 1, "b": 2}, {"c": 3, "c": 4}]', "c"),
 ])
 def test_which_key_it_is(text: bytes, key: str | None) -> None:
     assert repeated_key(text) == key
+    assert key is None or may_repeat(text, members_of(json.loads(text)))
     if key is None and text[:1] == b"{" and len(text) > 1:
         assert may_repeat(text, members_of(json.loads(text))) == (b'":"' in text)
+
+
+def test_of_a_long_key_the_beginning_is_said() -> None:
+    assert said_twice("k" * 61) == f"the key '{'k' * 60}' is there twice in one object; say it once"

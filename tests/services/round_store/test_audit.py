@@ -66,6 +66,14 @@ def test_the_server_refuses_to_change_events(trail: RoundStore, statement: str) 
     assert trail.audit.verify_chain().events == 3
 
 
+def test_the_server_refuses_to_empty_the_trail(trail: RoundStore) -> None:
+    statement = {"sqlite": "DELETE FROM audit_events", "postgresql": "TRUNCATE audit_events"}
+    with pytest.raises(DBAPIError, match="never changed or deleted"):
+        with trail.engine.execution_options(ballast_writes=True).begin() as connection:
+            connection.execute(text(statement[trail.engine.dialect.name]))
+    assert trail.audit.verify_chain().events == 3
+
+
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [

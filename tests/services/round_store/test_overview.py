@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,7 @@ from services.round_store.store import RoundStore
 from tests import versions
 
 SITES = ("plant-1", "plant-2")
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture
@@ -29,8 +31,8 @@ def store(database_url: str) -> Iterator[RoundStore]:
 
 
 def a_run(store: RoundStore, plan: str, rounds: int, *, missed: frozenset[int] = frozenset()) -> Run:
-    """A finished run in which the second site missed some rounds."""
-    run = store.runs.create_run(store.plans.get(plan).plan)
+    """A finished run in which the second site missed some rounds; a later one has a later id."""
+    run = store.runs.create_run(store.plans.get(plan).plan, f"{next(NUMBERS):032x}")
     store.runs.begin_run(run.run_id, [SiteTermsRecord(site_id=s, weight=0.5, radius=0.1, n_samples=9) for s in SITES])
     for number in range(1, rounds + 1):
         late = SiteAnswer(site_id=SITES[1], status="late", code="deadline", reason="too late")
@@ -72,6 +74,25 @@ def test_a_sites_part_in_a_run(store: RoundStore) -> None:
     assert [each.status for each in store.overview.answers(run.run_id, 5)] == ["accepted", "late"]
     assert [point.round for point in store.overview.points(run.run_id, after=3)] == [4, 5]
     assert store.overview.points(run.run_id)[1].upper == rounds[1].upper
+
+
+def test_who_is_still_at_work_has_missed_nothing(store: RoundStore) -> None:
+    run = store.runs.create_run(store.plans.get("one").plan)
+    store.runs.begin_run(run.run_id, [])
+    answers = (versions.an_answer(SITES[0]), versions.an_answer(SITES[1], status="open"))
+    store.runs.commit_round(versions.a_round(run.run_id, 1, *answers), {"weights": np.zeros(1)})
+    assert [(each.accepted, each.missed) for each in store.overview.totals(run.run_id)] == [(1, 0), (0, 0)]
+    assert store.overview.missed(run.run_id) == []
+    assert [each.status for each in store.overview.answers(run.run_id, 1)] == ["accepted", "open"]
+
+
+def test_no_more_is_read_than_was_asked_for(store: RoundStore) -> None:
+    last = RECENT_ROUNDS + 1
+    run = a_run(store, "one", last, missed=frozenset(range(2, last + 1)))
+    assert set(store.overview.last_answers([run])) == {SITES[0]}, "the first round is one too far back"
+    assert [point.round for point in store.overview.points(run.run_id, after=1, limit=2)] == [2, 3]
+    assert [each.round for each in store.overview.missed(run.run_id, limit=2)] == [last, last - 1]
+    assert store.overview.run_totals() == {"completed": (1, last)}
 
 
 def test_where_aliases_point_and_what_is_newest(store: RoundStore) -> None:

@@ -103,3 +103,25 @@ def test_a_plan_of_before_is_its_first_version(database_url: str, plan: Plan, as
     assert store.plans.get(plan.name) == created
     assert [(each.version, each.plan, each.actor) for each in store.plans.versions(plan.name)] == [(1, plan, "")]
     store.close()
+
+
+def test_what_another_plan_has_stands_in_nobodys_way(store: RoundStore, stored: Plan) -> None:
+    other = changed(stored, name="other")
+    store.plans.create(other)
+    store.plans.update(changed(other, max_rounds=7))
+    run = store.runs.create_run(other)
+    store.model_versions.add("other", "1", run.run_id, {})
+    assert store.plans.set_archived(stored.name, True).archived
+    assert not store.plans.set_archived(stored.name, False).archived
+    assert store.plans.update(changed(stored, asset_type="fan")).version == 2
+    store.plans.delete(stored.name)
+    assert [each.plan.max_rounds for each in store.plans.versions("other")] == [other.max_rounds, 7]
+
+
+def test_a_version_has_the_moment_when_it_was_given_and_as_much_of_the_giver_as_there_is_room(
+    store: RoundStore, stored: Plan
+) -> None:
+    second = store.plans.update(changed(stored, max_rounds=7), actor="a" * 500)
+    first, last = store.plans.versions(stored.name)
+    assert first.created_at == second.created_at < last.created_at == second.updated_at
+    assert len(last.actor) == 120

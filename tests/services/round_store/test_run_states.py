@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import delete, event, func, select
+from sqlalchemy.orm import make_transient
 
 from migrations.run import downgrade, upgrade
 from models.basics import FloatArray
@@ -227,3 +228,25 @@ def test_a_state_from_before_there_were_parts_is_read_and_written_back(
     assert all(after[name].tobytes() == before[name].tobytes() for name in before)
     commit(store, make_record(running.run_id, 3), part(3, 0, 9))
     check(store, running, [part(3, 0, 9)])
+
+
+def test_an_older_version_has_the_parts_in_the_order_of_the_rounds_and_none_from_before_a_new_beginning(
+    store: RoundStore, database_url: str, running: Run, make_record: MakeRecord
+) -> None:
+    """Of one array that begins anew, beside one that goes on; the server may give rows in any order."""
+    anew = part(2, 3) | {"cut_offset of head 1": Added(0, 0, np.arange(3.0))}
+    for number, added in enumerate((part(1, 0), anew, part(3, 6) | {"cut_offset of head 1": Added(0, 3, np.ones(3))})):
+        commit(store, make_record(running.run_id, number + 1), added)
+    with store.database.write() as session:
+        first = session.scalars(select(RunStatePartRow).where(RunStatePartRow.round == 1)).one()
+        session.execute(delete(RunStatePartRow).where(RunStatePartRow.round == 1))
+        session.expunge(first)
+        make_transient(first)
+        session.add(first)
+    _, before = loaded(store, running)
+    assert before["cut_offset of head 1"].tolist() == [0.0, 1.0, 2.0, 1.0, 1.0, 1.0]
+    downgrade(database_url, "0006")
+    upgrade(database_url)
+    _, after = loaded(store, running)
+    assert after.keys() == before.keys()
+    assert all(after[name].tobytes() == before[name].tobytes() for name in before)

@@ -39,8 +39,11 @@ def test_tokens_are_found_and_revoked(store: RoundStore) -> None:
 
 def test_last_use_is_written_once_a_minute(store: RoundStore) -> None:
     store.tokens.add(make("0" * 12, "ci"))
+    store.tokens.add(make("1" * 12, "other"))
     assert store.tokens.touch("0" * 12)
     assert not store.tokens.touch("0" * 12)
+    other = store.tokens.find("1" * 12)
+    assert other is not None and other.token.last_used_at is None, "each is of the token that was used"
     old = datetime.now(UTC) - timedelta(seconds=61)
     with store.database.write() as session:
         session.execute(update(ApiTokenRow).values(last_used_at=old))
