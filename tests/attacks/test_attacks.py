@@ -82,7 +82,7 @@ def test_sums_of_a_tuning_and_of_the_training_after_it_give_no_row_away() -> Non
     lifts, trained = {lift for plant in tuned for lift in plant.sent}, [plant.plant.sent for plant in tuned]
     assert lifts == set(range(len(tuned[0].lifts))) and len(lifts) == 3
     assert all(trained) and not [plant for plant in tuned if plant.plant.refused]
-    assert any("local_point" in sent for plant in tuned for sent in plant.sent[0])
+    assert all("slope" in sent for plant in tuned for sent in plant.sent[0])
 
 
 @pytest.mark.parametrize("name", ["tuning", "tuning-targets"])
