@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -168,13 +171,9 @@ def test_points_to_ask_keep_residuals_within_the_square() -> None:
     ({}, 0.1, False),
 ])
 def test_a_race_goes_by_squares_where_they_stand_for_the_risk(
-    changes: dict[str, object], mixture: float, expected: bool
+    changes: dict[str, Any], mixture: float, expected: bool
 ) -> None:
-    given: dict[str, object] = {
-        "sites": (SiteTerms("a", 1.0, RADIUS, 1.0),), "loss": LOSS, "transport_norm": "l2", "fit_intercept": True,
-        **changes,
-    }
-    terms = TuningTerms(**given)  # type: ignore[arg-type]
+    terms = replace(terms_of(), **changes)
     assert is_by_squares(terms, [ONE, Candidate(3.0, 1.0, mixture_radius=mixture)]) is expected
 
 
