@@ -122,7 +122,8 @@ class LeastSquares:
         scale = float(np.trace(curvature)) / len(points)
         if not scale > 0.0:
             return np.zeros(self.dimension)
-        along = [
+        along = [np.zeros(len(points))]
+        along += [
             np.linalg.solve(curvature + scale * (each * sizes + _ROUNDING * np.eye(len(points))), pull)
             for each in _PENALTIES
         ]
@@ -132,9 +133,14 @@ class LeastSquares:
         return np.asarray(tried[int(np.argmin(risks))])
 
     def _risk(self, candidate: Candidate, weights: FloatArray, square: float) -> float:
-        """Worst-case risk of weights (D,) whose mean square is ``square``, were errors normal."""
+        """Worst-case risk of weights (D,) whose mean square is ``square``, were errors normal.
+
+        Infinite for a square below 0, which there is not: a guard told another answer than the gradient's own.
+        """
         loss, terms = self.terms.loss, self.terms
-        error = float(np.mean(loss.value(math.sqrt(2.0 * max(square, 0.0)) * _NORMAL)))
+        if square < 0.0:
+            return math.inf
+        error = float(np.mean(loss.value(math.sqrt(2.0 * square) * _NORMAL)))
         radius = float(np.average([site.radius for site in terms.sites], weights=terms.weights)) * candidate.radius
         size = float(dual_norm(weights[: self.n_features], terms.transport_norm))
         return error + loss.lipschitz * radius * max(size, 1.0 / candidate.label_flip_cost)

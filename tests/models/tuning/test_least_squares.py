@@ -152,6 +152,21 @@ def test_targets_that_are_all_zero_need_no_weights() -> None:
     np.testing.assert_array_equal(pool.step(ONE).best, np.zeros(4))
 
 
+def test_an_answer_that_bends_downwards_leads_to_no_weights_far_away() -> None:
+    """As a guard's other answer may: along one direction squares would fall for ever, below 0."""
+    plants = problems(7, 5)
+    pool = LeastSquares(terms_of(), 5)
+    for number in range(6):
+        point = pool.step(ONE).point
+        told = answers(plants, point)
+        if number == 1:
+            told = {name: {**each, "slope": each["slope"] - 2.0 * point} for name, each in told.items()}
+        pool.add(ONE, point, told)
+    rows, targets, weights = rows_of(plants)
+    mean_square = float((weights * (rows @ pool.step(Candidate(1e-9, np.inf)).best - targets) ** 2).sum())
+    assert mean_square <= float((weights * targets**2).sum())
+
+
 def test_points_to_ask_keep_residuals_within_the_square() -> None:
     plants = problems(2, 6)
     pool = LeastSquares(terms_of(), 6)
