@@ -10,7 +10,7 @@ from api.cli.common import add_home
 from services.contracts.errors import UnavailableError
 from services.process.command_line import add_json, tell
 from services.process.process_lock import is_held
-from services.process.settings import WILDCARDS, Settings
+from services.process.settings import Settings, reached_at
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,18 +29,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if at_work else 1
 
 
-def _within(host: str) -> str:
-    """Where this host reaches what listens on ``host``."""
-    return "127.0.0.1" if host in WILDCARDS else host
-
-
 PROBES: Mapping[str, Callable[[Settings], bool]] = {
     "api": lambda settings: listening.of_home(
         settings, settings.api.port, listening.answers(f"{listening.api_url(settings)}/readyz")
     )(),
     "flows": lambda settings: is_held(settings.flows_lock),
     "nats": lambda settings: listening.of_home(
-        settings, settings.nats.port, listening.listens(_within(settings.nats.host), settings.nats.port)
+        settings, settings.nats.port, listening.listens(reached_at(settings.nats.host), settings.nats.port)
     )(),
     "prefect": lambda settings: listening.of_home(
         settings, settings.prefect.port,

@@ -27,6 +27,11 @@ WILDCARDS = ("0.0.0.0", "::")
 """Hosts by which a server listens on every address of this machine."""
 
 
+def reached_at(host: str) -> str:
+    """Where this host reaches what listens on ``host``."""
+    return "127.0.0.1" if host in WILDCARDS else host
+
+
 def _only_loopback(host: str) -> str:
     if not is_loopback(host):
         raise ValueError(
@@ -160,8 +165,7 @@ class Settings(_Section):
     @property
     def nats_servers(self) -> tuple[str, ...]:
         """Addresses of the plant link, as this host reaches it."""
-        host = "127.0.0.1" if self.nats.host in WILDCARDS else self.nats.host
-        return self.nats.servers or (f"tls://{host}:{self.nats.port}",)
+        return self.nats.servers or (f"tls://{reached_at(self.nats.host)}:{self.nats.port}",)
 
     @property
     def nats_seed(self) -> Path:
