@@ -23,7 +23,7 @@ from services.site_agent.vault.guard import MOST_ABOVE, Choice, VaultGuard
 from services.site_agent.vault.other_versions import row_numbers
 from services.site_agent.vault.span import Figures
 from services.site_agent.vault.told_models import ISOLATING, ISOLATING_IN_ALL, REFUSED
-from services.site_agent.vault.version_exposure import Exposure, data_digest
+from services.site_agent.vault.version_exposure import Exposure, alike_rows, data_digest
 
 _REFUSED_PART = "refused"  # of the record of what a run was told
 _ISOLATING_PART = "isolating "  # the same, and the method
@@ -167,7 +167,7 @@ class ExposureGate:
         digest = self.digest(train)
         before = self._kept
         if before is None or self._stale or before.digest != digest:
-            readings = row_numbers(self._record.secret(), train.features)
+            readings = row_numbers(self._record.secret(), train.marks)[alike_rows(train.features)]
             stored, others = self._record.stored(digest, len(train)), self._record.others(digest, readings)
             self._kept, self._stale = Exposure(digest, len(train), stored, train.features, readings, others), False
             if before is not None:

@@ -8,7 +8,8 @@ readings and a secret of the vault:
     s = sum_i N c_i R(x_i),      R(x) (q,): (cos t, sin t) for q / 2 angles t, drawn by a keyed hash of x
 
 A difference of two of them that is a multiple of R(x) leaves x alone (:mod:`services.site_agent.vault.exposure`). Rows
-are looked for that the present version has, and those that it has no more.
+are looked for that the present version has, and those that it has no more. Readings are those of the sensors, not those
+scaled to a contract's ranges: who changes a range by a little still asks about the same rows.
 """
 
 from __future__ import annotations
@@ -32,11 +33,27 @@ _FAINT = 1e-12  # share of the larger sketch below which a part is rounding: as 
 _EDGE = 1e-9  # angles may miss by so much in rounding
 
 
-def row_numbers(secret: bytes, features: FloatArray) -> FloatArray:
-    """R (N, q) of features (N, P): equal for equal readings, whatever the version; the first angle is below pi."""
+def row_marks(readings: FloatArray, columns: Sequence[str]) -> NDArray[np.uint64]:
+    """A number (N,) for the readings (N, P) of each row in named columns, equal for equal ones in whatever order.
+
+    Columns that are not measured, NaN in every row, do not count.
+    """
+    measured = sorted((name, at) for at, name in enumerate(columns) if not np.isnan(readings[:, at]).all())
+    known = hashlib.blake2b(repr([name for name, _ in measured]).encode())
+    rows = np.ascontiguousarray(readings[:, [at for _, at in measured]], dtype=np.float64) + 0.0  # one zero, not two
+
+    def mark(row: FloatArray) -> bytes:
+        found = known.copy()
+        found.update(row.tobytes())
+        return found.digest()[:8]
+
+    return np.frombuffer(b"".join(map(mark, rows)), dtype=np.uint64)
+
+
+def row_numbers(secret: bytes, marks: NDArray[np.uint64]) -> FloatArray:
+    """R (N, q) of rows by their marks (N,), whatever the version; the first angle is below pi."""
     key = hashlib.blake2b(secret, digest_size=32).digest()
-    readings = np.ascontiguousarray(features, dtype=np.float64) + 0.0  # one zero, not two
-    drawn = b"".join(hashlib.blake2b(row.tobytes(), key=key, digest_size=8 * _PLANES).digest() for row in readings)
+    drawn = b"".join(hashlib.blake2b(mark.tobytes(), key=key, digest_size=8 * _PLANES).digest() for mark in marks)
     angles = np.frombuffer(drawn, dtype=np.uint64).reshape(-1, _PLANES) * (2.0 * np.pi / 2.0**64)
     angles[:, 0] *= 0.5
     return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(-1, OF_READINGS)

@@ -12,13 +12,15 @@ import pytest
 
 from models.methods.catalogue import get_method
 from models.methods.row_account import RowAccount
+from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault import exposure_record
-from services.site_agent.vault.dataset import Part
+from services.site_agent.vault.dataset import Part, build_dataset
 from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import VERSIONS_KEPT, ExposureRecord
 from services.site_agent.vault.guard import VaultGuard
 from services.site_agent.vault.other_versions import OtherVersions
+from services.site_agent.vault.table import RawTable
 from tests.attacks.finding import rows_along
 from tests.attacks.gated_plants import Plant, dealt, honest_run
 
@@ -97,6 +99,29 @@ def test_pairs_are_held_to_all_vectors_of_other_versions_and_differences_to_the_
         assert admit(door, later, base, LATER) == 0
         assert admit(door, later, fourth / (ROWS + 1), LATER) == expected
         assert admit(door, later, all_rows(ROWS + 1), LATER) == 1, "however long ago"
+
+
+def ranged(high: float, values: np.ndarray, more: tuple[Feature, ...] = ()) -> Part:
+    """Readings held to a contract whose sensors reach so high, after some that are held out."""
+    values = np.vstack([np.random.default_rng(len(values)).uniform(size=(5, 3)), values])
+    features = (*(Feature(name=f"x{k}", unit="bar", low=0, high=high) for k in range(3)), *more)
+    asset_type = AssetType(name="rig", features=features, fault_classes=(
+        FaultClass(name="ok", severity=0), FaultClass(name="leak", severity=1),
+    ))
+    labels = tuple(("ok", "leak")[row % 2] for row in range(len(values)))
+    values = np.column_stack([values, np.full((len(values), len(more)), np.nan)])
+    return build_dataset(RawTable(values, labels, np.arange(len(values)) < 5, str), asset_type).train
+
+
+@pytest.mark.parametrize(("high", "more"), [
+    (1.0, ()), (1.0 + 1e-9, ()), (1.5, ()),
+    (1.0, (Feature(name="a_new", unit="bar", low=0, high=1, required=False),)),
+])
+def test_another_contract_makes_no_other_rows_of_the_same_readings(high: float, more: tuple[Feature, ...]) -> None:
+    door, values = open_gate(), TABLE.features
+    admit(door, ranged(1.0, values), all_rows(ROWS))
+    later = ranged(high, np.vstack([values, OTHER_ROW]), more)
+    assert admit(door, later, all_rows(ROWS + 1), LATER) == 1
 
 
 def test_a_row_that_went_counts_where_rows_of_the_table_are_alike() -> None:

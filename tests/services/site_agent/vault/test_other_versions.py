@@ -9,11 +9,17 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from services.site_agent.vault import known_rows
+from services.site_agent.vault import known_rows, other_versions
 from services.site_agent.vault.factors import ANY_KIND
-from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, row_numbers
+from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, row_marks
 
 DEPTH, ANGLE = 32, 1e-4
+
+
+def row_numbers(secret: bytes, readings: np.ndarray) -> np.ndarray:
+    """Numbers of rows by their readings."""
+    columns = [f"x{column}" for column in range(readings.shape[1])]
+    return other_versions.row_numbers(secret, row_marks(readings, columns))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,3 +117,13 @@ def test_numbers_of_a_row_follow_from_its_readings_and_the_secret_alone() -> Non
     assert not np.allclose(numbers, row_numbers(b"another", features))
     planes = numbers.reshape(3, -1, 2)
     assert np.allclose(np.square(planes).sum(axis=2), 1.0) and (planes[:, 0, 1] >= 0.0).all()
+
+
+def test_a_rows_mark_is_of_its_readings_by_the_columns_names_and_not_of_what_is_not_measured() -> None:
+    readings = np.random.default_rng(1).uniform(size=(4, 2))
+    marks = row_marks(readings, ["flow", "head"])
+    assert len(set(marks.tolist())) == 4
+    assert np.array_equal(row_marks(readings[:, ::-1], ["head", "flow"]), marks)
+    assert np.array_equal(row_marks(np.column_stack([readings, np.full(4, np.nan)]), ["flow", "head", "noise"]), marks)
+    for other in (row_marks(readings, ["flow", "height"]), row_marks(readings[:, ::-1], ["flow", "head"])):
+        assert not np.isin(other, marks).any()
