@@ -20,6 +20,7 @@ from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import VERSIONS_KEPT, ExposureRecord
 from services.site_agent.vault.guard import VaultGuard
 from services.site_agent.vault.other_versions import OtherVersions
+from services.site_agent.vault.sketches import told_of_rows
 from services.site_agent.vault.table import RawTable
 from tests.attacks.finding import rows_along
 from tests.attacks.gated_plants import Plant, dealt, honest_run
@@ -169,6 +170,7 @@ def test_vectors_of_earlier_agents_say_nothing_of_other_versions(tmp_path: Path)
     ((digest,),) = record._rows("SELECT digest FROM version")
     kept = record.stored(digest, ROWS).sketches
     assert kept.shape == (1, len(numbers) // 8) and kept[0, -1] == 0.25 and not kept[0, 12:-1].any()
+    assert [len(each) for each in told_of_rows(kept)] == [0, 0]
     later = of(TABLE, range(ROWS), OTHER_ROW)
     assert admit(open_gate(path), later, all_rows(ROWS + 1), LATER) == 0
 
