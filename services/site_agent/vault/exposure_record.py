@@ -94,8 +94,11 @@ class ExposureRecord:
             unaccounted, bool(span_full), vectors,
         )
 
-    def others(self, digest: str, own: FloatArray) -> OtherVersions:
-        """What was told about other versions of the data; ``own`` (N, q) are the rows' numbers, which are taken in."""
+    def others(self, digest: str, own: FloatArray) -> OtherVersions | None:
+        """What was told about other versions of the data, None where nothing was.
+
+        ``own`` (N, q) are the rows' numbers, which are taken in.
+        """
         try:
             gone, names = known_rows.rows_beside(self._base, own)
         except sqlite3.Error as error:
@@ -104,7 +107,8 @@ class ExposureRecord:
             "SELECT numbers FROM (SELECT number, numbers FROM sketch WHERE digest <> ? ORDER BY number DESC LIMIT ?) "
             "ORDER BY number", digest, SKETCHES_KEPT,
         )
-        return OtherVersions(own, gone, names, *told_of_rows(whole([np.frombuffer(each) for (each,) in told])))
+        vectors, kinds = told_of_rows(whole([np.frombuffer(each) for (each,) in told]))
+        return OtherVersions(own, gone, names, vectors, kinds) if len(vectors) else None
 
     def budget(self, digest: str, run_id: str, since: str) -> Budget:
         """What was answered already."""
