@@ -13,8 +13,9 @@ Only the w with F(w) <= U matter, U what F is at most at the weights: elsewhere 
 leaves is charged over these w alone:
 
 - with Phi = sum_g q_g floor_g > 0, ``||w||_* <= U / Phi``, and every cut with a slope b in the intercept bounds it from
-  one side: ``q_g (offset_j + <slope_j, w>) <= U``; from sums over cohorts none is beyond :data:`.charges.REACH`, for the
-  bound is of the weights within it, so that a last digit of a rounded slope costs next to nothing;
+  one side: ``q_g (offset_j + <slope_j, w>) <= U``; from sums over cohorts none is beyond
+  :data:`.charges.REACH`, for the bound is of the weights within it, so that a last digit of a rounded slope costs next
+  to nothing;
 - with Phi = 0, let t_g be the risk at the weights u and R the rows ``y_j (-slope_j, e_g)`` and ``rest_g (0, e_g)`` of
   the multipliers ``around``, c' and v' theirs. For x = (w - u, heights(w) - t), all slacks being at or above 0,
   ``L = ||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R``, ``e = ||E||_inf < 1``, gives
