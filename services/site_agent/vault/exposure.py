@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS, ChanceRows
 from services.site_agent.vault.factors import UNKNOWN_KIND, rows_in_spans, unlike
-from services.site_agent.vault.few_rows import LateVectors
+from services.site_agent.vault.few_rows import LateVectors, late_vectors
 from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, unordered
 from services.site_agent.vault.row_directions import ANGLE, OF_COEFFICIENTS, RowDirections
 from services.site_agent.vault.sketches import OF_ALL_VERSIONS, OF_ITSELF, SKETCH, largest
@@ -63,14 +63,14 @@ class Differences:
     def __init__(
         self, n_rows: int, seed: int, sketches: FloatArray, pairs: IntSet, differences: IntSet,
         alike: NDArray[np.intp] | None = None, features: FloatArray | None = None,
-        readings: FloatArray | None = None, others: OtherVersions | None = None,
+        readings: FloatArray | None = None, others: OtherVersions | None = None, late: LateVectors | None = None,
     ) -> None:
         """``sketches`` (M, q) of the vectors so far; ``seed`` draws R and must be the same every time.
 
         ``alike`` (N,) : the number of the first row with the same features; whoever has one of them has all.
         ``features`` (N, P) : to these the vectors themselves are held; None: their coefficients alone are looked at.
         ``readings`` (N, q) : the rows' own numbers in every version (``other_versions.row_numbers``); ``others`` were
-        told about other versions.
+        told about other versions. ``late`` are the last ones that left under products.
         """
         self._alike = np.arange(n_rows) if alike is None else alike
         self._repeats = not np.array_equal(self._alike, np.arange(n_rows))
@@ -87,7 +87,7 @@ class Differences:
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
         self.kind, self.few = UNKNOWN_KIND, 1
-        self.late = LateVectors(self._alike, whatever, whatever[:0])
+        self.late = late or late_vectors(self._alike, np.arange(n_rows), ())
         self.history = hashlib.sha256(self.sketches.tobytes()).digest()
         self._found: OrderedDict[bytes, tuple[IntSet, IntSet]] = OrderedDict()
 
@@ -128,10 +128,15 @@ class Differences:
                 self.add(sketch)
             self.note(each)
 
-    def note(self, rows: FloatArray) -> None:
-        """Hold the next vectors to one that leaves, by its coefficients (N,), where a few rows are asked about."""
-        if self.few > 1 and rows.any():
-            self.late = self.late.and_one(self._n_rows * rows)
+    def note(self, rows: FloatArray) -> bytes | None:
+        """Hold the next vectors to one that leaves, by its coefficients (N,), where a few rows are asked about.
+
+        What is kept of it; None where nothing is.
+        """
+        if self.few <= 1 or not rows.any():
+            return None
+        self.late = self.late.and_one(self._n_rows * rows)
+        return self.late.packed(self._n_rows * rows)
 
     def sketch(self, rows: FloatArray) -> FloatArray:
         """``R (N c)`` of coefficients (N,), of the vector itself, and the kind of what is told now, (q,)."""

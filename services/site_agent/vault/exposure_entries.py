@@ -27,7 +27,8 @@ class Addition:
     """What one answer adds: directions and isolated rows that are new, and the figures after it.
 
     ``sketches`` are those of its vectors, also of one that left before: it is one of the last ones again. ``isolated``
-    says of a row whether a vector or a pair of them shows it; a row may be new in that alone.
+    says of a row whether a vector or a pair of them shows it; a row may be new in that alone. ``late`` is what is kept
+    of vectors under products (``few_rows``).
     """
 
     sketches: tuple[FloatArray, ...]
@@ -36,6 +37,7 @@ class Addition:
     figures: Figures
     span_full: bool
     unaccounted: int = 0
+    late: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ class ExposureGate:
         self._policy = policy
         self._clock = clock
         self._kept: Exposure | None = None
-        self._stale = False
         self._digest: tuple[Part, str] | None = None
 
     def check_budget(self, train: Part, run_id: str) -> None:
@@ -133,7 +132,7 @@ class ExposureGate:
             old = now - timedelta(days=RUNS_KEPT_DAYS)
             self._record.add(exposure.digest, run_id, now.isoformat(), old.isoformat(), addition, choices)
         except Exception:
-            self._stale = True  # what is in memory holds an answer that does not leave
+            self._kept = None  # what is in memory holds an answer that does not leave
             raise
         return addition.figures
 
@@ -165,14 +164,11 @@ class ExposureGate:
 
     def _exposure(self, train: Part) -> Exposure:
         digest = self.digest(train)
-        before = self._kept
-        if before is None or self._stale or before.digest != digest:
-            readings = row_numbers(self._record.secret(), train.marks)[alike_rows(train.features)]
-            stored, others = self._record.stored(digest, len(train)), self._record.others(digest, readings)
-            self._kept, self._stale = Exposure(digest, len(train), stored, train.features, readings, others), False
-            if before is not None:
-                self._kept.follow(before)
-        assert self._kept is not None
+        if self._kept is None or self._kept.digest != digest:
+            numbers = row_numbers(self._record.secret(), train.marks)[alike_rows(train.features)]
+            stored, rows = self._record.stored(digest, len(train)), self._record.rows(numbers)
+            others, late = self._record.others(digest, rows), self._record.late()
+            self._kept = Exposure(digest, len(train), stored, train.features, rows, others, late)
         return self._kept
 
     def digest(self, train: Part) -> str:

@@ -21,8 +21,9 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.contracts.errors import BallastError, UnavailableError
-from services.site_agent.vault import known_rows
 from services.site_agent.vault.exposure_entries import Addition, Budget, Stored
+from services.site_agent.vault.few_rows import LATE
+from services.site_agent.vault.known_rows import TABLE, KnownRows, known_rows
 from services.site_agent.vault.other_versions import OtherVersions
 from services.site_agent.vault.private_database import closed, looked_at, opened
 from services.site_agent.vault.sketches import told_of_rows, whole
@@ -47,7 +48,8 @@ CREATE TABLE IF NOT EXISTS told (digest TEXT, run TEXT, part TEXT, model BLOB,
 CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS choice (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, question BLOB UNIQUE NOT NULL,
     candidate NOT NULL);
-""" + known_rows.TABLE
+CREATE TABLE IF NOT EXISTS late (number INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+""" + TABLE
 
 
 class ExposureRecordError(BallastError):
@@ -94,21 +96,25 @@ class ExposureRecord:
             unaccounted, bool(span_full), vectors,
         )
 
-    def others(self, digest: str, own: FloatArray) -> OtherVersions | None:
-        """What was told about other versions of the data, None where nothing was.
-
-        ``own`` (N, q) are the rows' numbers, which are taken in.
-        """
+    def rows(self, own: FloatArray) -> KnownRows:
+        """Rows of a version by their numbers (N, q), which are taken in, beside those of other versions."""
         try:
-            gone, names = known_rows.rows_beside(self._base, own)
+            return known_rows(self._base, own)
         except sqlite3.Error as error:
             raise self._error(error) from None
+
+    def late(self) -> list[bytes]:
+        """What is kept of the last vectors that left under products, the latest last."""
+        return [kept for (kept,) in self._rows("SELECT vector FROM late ORDER BY number")]
+
+    def others(self, digest: str, rows: KnownRows) -> OtherVersions | None:
+        """What was told about other versions of the data, None where nothing was."""
         told = self._rows(
             "SELECT numbers FROM (SELECT number, numbers FROM sketch WHERE digest <> ? ORDER BY number DESC LIMIT ?) "
             "ORDER BY number", digest, SKETCHES_KEPT,
         )
         vectors, kinds = told_of_rows(whole([np.frombuffer(each) for (each,) in told]))
-        return OtherVersions(own, gone, names, vectors, kinds) if len(vectors) else None
+        return OtherVersions(rows.own, rows.gone, rows.gone_names, vectors, kinds) if len(vectors) else None
 
     def budget(self, digest: str, run_id: str, since: str) -> Budget:
         """What was answered already."""
@@ -178,6 +184,8 @@ class ExposureRecord:
                 for table, vectors in (("sketch", addition.sketches), ("direction", addition.directions)):
                     for vector in vectors:
                         write(f"INSERT INTO {table} (digest, numbers) VALUES (?, ?)", (digest, vector.tobytes()))
+                for kept in addition.late:
+                    write("INSERT INTO late (vector) VALUES (?)", (kept,))
                 for question, candidate in choices.items():
                     write(
                         "INSERT OR REPLACE INTO choice (digest, question, candidate) VALUES (?, ?, ?)",
@@ -190,12 +198,12 @@ class ExposureRecord:
                     "RETURNING answers", (digest, run_id, now),
                 ).fetchall()
                 if answers % FORGET_EVERY == 1:
-                    self._forget(digest, forget_before)
+                    self._forget(digest, forget_before, min(LATE, directions_kept(figures.rows)))
         except sqlite3.Error as error:
             raise self._error(error) from None
 
-    def _forget(self, digest: str, forget_before: str) -> None:
-        """Old versions of the data, old runs, and sketches beyond the number kept."""
+    def _forget(self, digest: str, forget_before: str, late: int) -> None:
+        """Old versions of the data, old runs, and sketches and late vectors beyond the number kept."""
         write = self._base.execute
         write("DELETE FROM run WHERE began < ?", (forget_before,))
         for table in ("sketch", "choice"):
@@ -206,6 +214,9 @@ class ExposureRecord:
         write(
             "DELETE FROM version WHERE digest NOT IN (SELECT digest FROM version ORDER BY used DESC LIMIT ?)",
             (VERSIONS_KEPT,),
+        )
+        write(
+            "DELETE FROM late WHERE number <= (SELECT number FROM late ORDER BY number DESC LIMIT 1 OFFSET ?)", (late,)
         )
         write(
             "DELETE FROM sketch WHERE digest NOT IN (SELECT digest FROM version) AND number <= "

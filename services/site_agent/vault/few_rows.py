@@ -6,8 +6,8 @@ rank two it has one decomposition into u that begin with 1; of rank three what i
 ranges narrow. So under products a vector leaves only where the difference from each of the last has no row, or more
 than three.
 
-Vectors of another version of the data count too, as long as the agent runs: the same question before and after two
-rows came has answers that these two make.
+Vectors of other versions of the data count too: the same question before and after two rows came has answers that
+these two make.
 
 Under splines a few rows tell in which segments their readings lie, and where, but not which belong together; under D
 waves ``D / P`` rows can be solved for. There nothing is held to it: next to an optimum hardly an answer could leave.
@@ -15,6 +15,7 @@ waves ``D / P`` rows can be solved for. There nothing is held to it: next to an 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,7 +28,7 @@ from models.basics import FloatArray
 OF_PRODUCTS: Final = 3
 """Rows that no difference of two answers under products is made of: two that can be solved for, and one to spare."""
 LATE: Final = 256
-"""Vectors to which the next one is held, since the agent began."""
+"""Vectors to which the next one is held: the last ones."""
 _BESIDE: Final = 0.002
 """What a row weighs, as a part of the heaviest, below which it counts as hidden: as ``exposure`` has it of pairs."""
 
@@ -51,18 +52,18 @@ def leaves_few(rows: FloatArray, late: Sequence[FloatArray], alike: NDArray[np.i
 class LateVectors:
     """The last vectors that left, to which the next one is held where few rows may not be told.
 
-    alike (N,) : the number of the first row with the same features. readings (N, q) : the rows' numbers in any version
-    of the data (``vault.other_versions``). vectors : coefficients (N + G,) each, the last G of rows with the numbers
-    beyond (G, q), which the present version lacks.
+    alike (N,) : the number of the first row with the same features. names (N,) : the rows' names in any version of the
+    data (``vault.known_rows``). vectors : coefficients (N + G,) each, as sums over rows, the last G of the rows with
+    the names beyond (G,), which the present version lacks.
     """
 
     alike: NDArray[np.intp]
-    readings: FloatArray
-    beyond: FloatArray
+    names: NDArray[np.int64]
+    beyond: NDArray[np.int64]
     vectors: tuple[FloatArray, ...] = ()
 
     def leaves_few(self, rows: FloatArray, few: int) -> bool:
-        """Whether a vector, by its coefficients (N,) scaled as the others are, is few rows away from one of them."""
+        """Whether a vector, by its coefficients (N,) as a sum over rows, is few rows away from one of them."""
         alike = np.append(self.alike, len(self.alike) + np.arange(len(self.beyond)))
         return leaves_few(self._over_all(rows), self.vectors, alike, few)
 
@@ -70,22 +71,30 @@ class LateVectors:
         """These and one more, the oldest left out."""
         return replace(self, vectors=(*self.vectors, self._over_all(rows))[-LATE:])
 
-    def and_those_of(self, before: LateVectors) -> LateVectors:
-        """The vectors of ``before``, which are over another version of the data, over the rows of this one."""
-        if not before.vectors:
-            return self
-        rows, told = np.vstack([before.readings, before.beyond]), np.any(before.vectors, axis=0)
-        place = {numbers.tobytes(): row for row, numbers in reversed([*enumerate(self.readings)])}
-        target, beyond = np.zeros(len(rows), dtype=np.intp), list[FloatArray]()
-        for row in np.flatnonzero(told):
-            known = rows[row].tobytes()
-            if known not in place:
-                place[known] = len(self.readings) + len(beyond)
-                beyond.append(rows[row])
-            target[row] = place[known]
-        length = len(self.readings) + len(beyond)
-        moved = tuple(np.bincount(target, each, length).astype(np.float64) for each in before.vectors)
-        return replace(self, beyond=np.array(beyond).reshape(-1, rows.shape[1]), vectors=moved)
+    def packed(self, rows: FloatArray) -> bytes:
+        """What is kept of a vector: names of its rows and their coefficients, compressed, for many are alike."""
+        told = np.flatnonzero(rows)
+        return zlib.compress(self.names[told].tobytes() + rows[told].tobytes(), 1)
 
     def _over_all(self, rows: FloatArray) -> FloatArray:
         return np.append(rows, np.zeros(len(self.beyond)))
+
+
+def late_vectors(alike: NDArray[np.intp], names: NDArray[np.int64], kept: Sequence[bytes]) -> LateVectors:
+    """Vectors as :meth:`LateVectors.packed` kept them, of whatever version of the data, over the rows of this one."""
+    told = [_unpacked(each) for each in kept]
+    place = {name: row for row, name in reversed([*enumerate(names.tolist())])}
+    beyond = [name for name in dict.fromkeys(np.concatenate([known for known, _ in told] or [names[:0]]).tolist())
+              if name not in place]
+    place |= {name: len(names) + number for number, name in enumerate(beyond)}
+    length = len(names) + len(beyond)
+    vectors = tuple(
+        np.bincount([place[name] for name in known.tolist()], rows, length).astype(np.float64) for known, rows in told
+    )
+    return LateVectors(alike, names, np.array(beyond, dtype=np.int64), vectors)
+
+
+def _unpacked(kept: bytes) -> tuple[NDArray[np.int64], FloatArray]:
+    numbers = zlib.decompress(kept)
+    half = len(numbers) // 2
+    return np.frombuffer(numbers[:half], dtype=np.int64), np.frombuffer(numbers[half:])

@@ -7,8 +7,10 @@ row_numbers`) are a keyed digest, by which an answer about the rows that are lef
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from services.site_agent.vault.other_versions import OF_READINGS
@@ -21,8 +23,21 @@ ROWS_KEPT = 2**18
 """Rows that are kept, those last that were seen in a version last: 24 MB."""
 
 
-def rows_beside(base: sqlite3.Connection, own: FloatArray) -> tuple[FloatArray, list[int]]:
-    """Take in the rows of a version, ``own`` (N, q); the others (G, q) that are known, and their names below 0.
+@dataclass(frozen=True)
+class KnownRows:
+    """Rows of one version, by their numbers in any: own (N, q) with names (N,), and those that are gone (G, q) (G,).
+
+    Names are above 0, but of own rows beyond :data:`ROWS_KEPT`, which no other version will know.
+    """
+
+    own: FloatArray
+    names: NDArray[np.int64]
+    gone: FloatArray
+    gone_names: NDArray[np.int64]
+
+
+def known_rows(base: sqlite3.Connection, own: FloatArray) -> KnownRows:
+    """Take in the rows of a version, ``own`` (N, q); with their names, and all others that are known.
 
     On the disk when this returns; ``sqlite3.Error``.
     """
@@ -37,6 +52,11 @@ def rows_beside(base: sqlite3.Connection, own: FloatArray) -> tuple[FloatArray, 
             "DELETE FROM known_row WHERE number IN "
             "(SELECT number FROM known_row ORDER BY seen DESC, number DESC LIMIT -1 OFFSET ?)", (ROWS_KEPT,),
         )
-    found = base.execute("SELECT number, numbers FROM known_row WHERE seen <= ? ORDER BY number", (last,)).fetchall()
-    gone = [np.frombuffer(numbers) for _, numbers in found]
-    return np.array(gone).reshape(-1, OF_READINGS), [-number for number, _ in found]
+    found = base.execute("SELECT number, numbers, seen FROM known_row ORDER BY number").fetchall()
+    name = {numbers: number for number, numbers, _ in found}
+    gone = [(number, np.frombuffer(numbers)) for number, numbers, seen in found if seen <= last]
+    return KnownRows(
+        own, np.array([name.get(row.tobytes(), -1 - at) for at, row in enumerate(own)], dtype=np.int64),
+        np.array([numbers for _, numbers in gone]).reshape(-1, OF_READINGS),
+        np.array([number for number, _ in gone], dtype=np.int64),
+    )

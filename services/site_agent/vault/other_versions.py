@@ -62,19 +62,19 @@ def row_numbers(secret: bytes, marks: NDArray[np.uint64]) -> FloatArray:
 class OtherVersions:
     """Vectors told about other versions of the data, and the rows that a difference with one of them may leave alone.
 
-    A row of the present version goes by its number, the first of those with the same readings, another one by a number
-    below 0.
+    A row of the present version goes by its number, the first of those with the same readings, another one by its name,
+    negative.
     """
 
     def __init__(
-        self, own: FloatArray, gone: FloatArray, names: Sequence[int], vectors: FloatArray, kinds: FloatArray
+        self, own: FloatArray, gone: FloatArray, names: NDArray[np.int64], vectors: FloatArray, kinds: FloatArray
     ) -> None:
-        """``own`` (N, q) and ``gone`` (G, q) from :func:`row_numbers`, these with their names (below 0).
+        """``own`` (N, q) and ``gone`` (G, q) from :func:`row_numbers`, these with names (G,) above 0.
 
         ``vectors`` (M, q) : sketches of what was told, the latest last, of ``kinds`` (M,).
         """
         first = np.unique(own, axis=0, return_index=True)[1]
-        rows, numbers = np.vstack([own[first], gone]), np.concatenate([first, np.asarray(names, dtype=np.intp)])
+        rows, numbers = np.vstack([own[first], gone]), np.concatenate([first, -names])
         angles = np.arctan2(rows[:, 1], rows[:, 0]) % np.pi
         order = np.argsort(angles, kind="stable")
         self._rows, self._names = rows[order], numbers[order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,9 @@ from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.exposure_entries import Addition, Stored
 from services.site_agent.vault.exposure_record import directions_kept
+from services.site_agent.vault.few_rows import late_vectors
 from services.site_agent.vault.guard import Left
+from services.site_agent.vault.known_rows import KnownRows
 from services.site_agent.vault.other_versions import OtherVersions
 from services.site_agent.vault.span import Figures, Span, leveraged_rows
 
@@ -37,26 +40,25 @@ class Exposure:
 
     def __init__(
         self, digest: str, n_rows: int, stored: Stored, features: FloatArray | None = None,
-        readings: FloatArray | None = None, others: OtherVersions | None = None,
+        rows: KnownRows | None = None, others: OtherVersions | None = None, late: Sequence[bytes] = (),
     ) -> None:
         """``features`` (N, P) of the rows; None: nothing is added, the figures are only read.
 
-        ``readings`` and ``others``: what was told about other versions, as :class:`Differences` takes it.
+        ``rows``: the rows in every version; ``others`` and ``late``: what was told about other versions, and under
+        products, of whatever version.
         """
         seed = int(digest[:16], 16)
         self.digest, self._n_rows = digest, n_rows
         self._alike = np.arange(n_rows) if features is None else alike_rows(features)
         pairs, differences = set(stored.pairs), set(stored.differences)
         self.differences = Differences(
-            n_rows, seed, stored.sketches, pairs, differences, self._alike, features, readings, others
+            n_rows, seed, stored.sketches, pairs, differences, self._alike, features,
+            None if rows is None else rows.own, others,
+            None if rows is None else late_vectors(self._alike, rows.names, late),
         )
         self._span = Span(n_rows, stored.directions, directions_kept(n_rows), full=stored.span_full)
         self._unaccounted, self._vectors = stored.unaccounted, stored.vectors
         self.left: Left = {}
-
-    def follow(self, before: Exposure) -> None:
-        """Hold the next vectors under products to the last ones of ``before`` too, which may be of another version."""
-        self.differences.late = self.differences.late.and_those_of(before.differences.late)
 
     def counted(self) -> tuple[int, int]:
         """Rows that differences isolate, and any combination, of the vectors that are accounted for."""
@@ -73,9 +75,11 @@ class Exposure:
     def add(self, account: RowAccount) -> Addition:
         """Take in an answer."""
         found, sketches, directions = self.differences, list[FloatArray](), list[FloatArray]()
+        late = list[bytes]()
         pairs, differences = set(found.pairs), set(found.differences)
         for rows in account.rows:
-            found.note(rows)
+            kept = found.note(rows)
+            late += [] if kept is None else [kept]
             sketch = found.sketch(rows)
             if found.knows(sketch):
                 again = found.renew(sketch)
@@ -90,5 +94,6 @@ class Exposure:
         changed = (found.pairs - pairs) | (found.differences - differences)
         isolated = {row: row in found.pairs for row in changed}
         return Addition(
-            tuple(sketches), tuple(directions), isolated, self.figures(), self._span.full, self._unaccounted
+            tuple(sketches), tuple(directions), isolated, self.figures(), self._span.full, self._unaccounted,
+            tuple(late),
         )

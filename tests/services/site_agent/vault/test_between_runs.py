@@ -18,8 +18,9 @@ from services.site_agent.vault import exposure_record
 from services.site_agent.vault.dataset import Part, build_dataset
 from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import VERSIONS_KEPT, ExposureRecord
+from services.site_agent.vault.few_rows import late_vectors
 from services.site_agent.vault.guard import VaultGuard
-from services.site_agent.vault.other_versions import OtherVersions
+from services.site_agent.vault.other_versions import OtherVersions, row_numbers
 from services.site_agent.vault.sketches import told_of_rows
 from services.site_agent.vault.table import RawTable
 from tests.attacks.finding import rows_along
@@ -201,6 +202,10 @@ def test_two_honest_runs_between_which_a_row_came_show_no_row(
     assert len(plants["plant-1"].sent) == 3, "and nothing is refused"
 
 
+def numbers_of(record: ExposureRecord) -> np.ndarray:
+    return row_numbers(record.secret(), TABLE.marks)
+
+
 def guarded(door: ExposureGate, train: Part, vectors: Sequence[np.ndarray], run: str) -> np.ndarray:
     """The first of some vectors over the rows that a guard under products lets out, admitted."""
     known = np.ones(len(train), dtype=bool)
@@ -210,16 +215,32 @@ def guarded(door: ExposureGate, train: Part, vectors: Sequence[np.ndarray], run:
     return found
 
 
-def test_under_products_no_three_rows_that_came_are_told_by_themselves() -> None:
-    door, rng = ExposureGate(ExposureRecord(None), SitePolicy()), np.random.default_rng(4)
-    first = rng.uniform(size=ROWS)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_under_products_no_three_rows_that_came_are_told_by_themselves(tmp_path: Path, restarted: bool) -> None:
+    path, rng = tmp_path / "exposure.sqlite", np.random.default_rng(4)
+    door, first = ExposureGate(ExposureRecord(path), SitePolicy()), rng.uniform(size=ROWS)
     guarded(door, TABLE, [first / ROWS], RUN)
     three = of(TABLE, range(1, ROWS), rng.uniform(size=(2, 3)))
     same, other = np.append(first[1:], [0.7, 0.2]) / len(three), rng.uniform(size=len(three)) / len(three)
-    assert np.array_equal(guarded(door, three, [same, other], LATER), other)
+    later = ExposureGate(ExposureRecord(path), SitePolicy()) if restarted else door
+    assert np.array_equal(guarded(later, three, [same, other], LATER), other)
     four = of(TABLE, range(2, ROWS), rng.uniform(size=(2, 3)))
     same = np.append(first[2:], [0.4, 0.1]) / len(four)
-    assert np.array_equal(guarded(door, four, [same, other[1:]], LATER), same)
+    assert np.array_equal(guarded(later, four, [same, other[1:]], LATER), same)
+
+
+def test_what_was_told_under_products_is_kept_as_long_as_it_is_held_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exposure_record, "LATE", 3)
+    monkeypatch.setattr(exposure_record, "FORGET_EVERY", 2)
+    record = ExposureRecord(tmp_path / "exposure.sqlite")
+    door = ExposureGate(record, SitePolicy())
+    for number in range(7):
+        guarded(door, TABLE, [some(number, ROWS)], RUN)
+    assert [np.isclose(each, ROWS * some(4 + number, ROWS)).all() for number, each in enumerate(
+        late_vectors(np.arange(ROWS), record.rows(numbers_of(record)).names, record.late()).vectors
+    )] == [True] * 3
 
 
 def test_a_refusal_does_not_make_the_plant_forget_what_it_told_under_products() -> None:

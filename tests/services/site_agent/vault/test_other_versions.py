@@ -14,6 +14,7 @@ from services.site_agent.vault.factors import ANY_KIND
 from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, row_marks
 
 DEPTH, ANGLE = 32, 1e-4
+NOBODY = np.zeros(0, dtype=np.int64)
 
 
 def row_numbers(secret: bytes, readings: np.ndarray) -> np.ndarray:
@@ -35,7 +36,7 @@ def test_rows_that_two_or_four_vectors_of_two_versions_leave_alone_are_those_of_
     late[2] = np.where(np.isin(np.arange(12), now), told[1], 0.0)
     late[2, 11] = 1.0
     late[2, :2], told[1, :2] = 0.0, 0.0
-    others = OtherVersions(numbers[now], numbers[:2], [-1, -2], told @ numbers, np.full(5, 0.5))
+    others = OtherVersions(numbers[now], numbers[:2], np.array([1, 2]), told @ numbers, np.full(5, 0.5))
 
     def names(rows: set[int]) -> set[int]:
         return {-1 - row if row < 2 else row - 2 for row in rows}
@@ -58,7 +59,7 @@ def test_of_many_rows_and_vectors_exactly_those_are_found_that_are_left_alone() 
     numbers = row_numbers(b"secret", rng.uniform(size=(4000, 2)))
     told = rng.integers(0, 2, (300, 4000)) * 1.0
     vectors = told @ numbers
-    others = OtherVersions(numbers, numbers[:0], [], vectors, np.full(300, 0.5))
+    others = OtherVersions(numbers, numbers[:0], NOBODY, vectors, np.full(300, 0.5))
     new = told[17].copy()
     new[2345] -= 1.0
     hidden = new.copy()
@@ -80,7 +81,7 @@ def test_the_last_vectors_are_held_to_one_another_and_the_new_one_twice() -> Non
     told[4, 9] += 1.0
     none = np.zeros((0, OF_READINGS))
     for vectors, found in ((told, {9}), (told[::-1], set())):
-        others = OtherVersions(numbers, none, [], vectors @ numbers, np.full(6, 0.5))
+        others = OtherVersions(numbers, none, NOBODY, vectors @ numbers, np.full(6, 0.5))
         assert others.differences(new @ numbers, none, np.array([0.5]), 2, ANGLE) == found
 
 
@@ -89,7 +90,8 @@ def test_of_unlike_kinds_any_factors_are_looked_through() -> None:
     base, other = np.random.default_rng(1).uniform(size=(2, 20))
     new = 1.7 * base - 0.3 * other
     new[4] += 1.0
-    others = OtherVersions(numbers, np.zeros((0, OF_READINGS)), [], np.vstack([base, other]) @ numbers, np.full(2, 0.5))
+    told = np.vstack([base, other]) @ numbers
+    others = OtherVersions(numbers, np.zeros((0, OF_READINGS)), NOBODY, told, np.full(2, 0.5))
     for kind, expected in ((0.5, set()), (0.7, {4}), (ANY_KIND, {4})):
         found = others.differences(new @ numbers, np.zeros((0, OF_READINGS)), np.array([kind]), DEPTH, ANGLE)
         assert found == expected
@@ -100,14 +102,18 @@ def test_rows_are_known_by_their_names_and_the_oldest_are_forgotten(monkeypatch:
     base = sqlite3.connect(":memory:")
     base.executescript(known_rows.TABLE)
     numbers = row_numbers(b"secret", np.arange(9.0)[:, np.newaxis])
-    gone, names = known_rows.rows_beside(base, numbers[:4])
-    assert gone.shape == (0, OF_READINGS) and names == []
-    gone, names = known_rows.rows_beside(base, numbers[2:5])
-    assert np.array_equal(gone, numbers[:2]) and len(set(names)) == 2 and max(names) < 0
-    again, same = known_rows.rows_beside(base, numbers[2:5])
-    assert np.array_equal(again, gone) and same == names
-    gone, _ = known_rows.rows_beside(base, numbers[5:8])
-    assert np.array_equal(gone, numbers[2:5]), "the rows of the last versions"
+    first = known_rows.known_rows(base, numbers[:4])
+    assert first.gone.shape == (0, OF_READINGS) and len(first.gone_names) == 0
+    assert len(set(first.names.tolist())) == 4 and first.names.min() > 0
+    second = known_rows.known_rows(base, numbers[[4, 3, 2, 3]])
+    assert np.array_equal(second.gone, numbers[:2]) and np.array_equal(second.gone_names, first.names[:2])
+    assert second.names[1] == second.names[3] == first.names[3] and second.names[2] == first.names[2]
+    again = known_rows.known_rows(base, numbers[2:5])
+    assert np.array_equal(again.gone, second.gone) and set(again.names.tolist()) == set(second.names.tolist())
+    last = known_rows.known_rows(base, numbers[5:8])
+    assert np.array_equal(last.gone, numbers[2:5]), "the rows of the last versions"
+    more = known_rows.known_rows(base, row_numbers(b"another", np.arange(9.0)[:, np.newaxis]))
+    assert len(set(more.names.tolist())) == 9 and (more.names < 0).sum() == 3
     base.close()
 
 
