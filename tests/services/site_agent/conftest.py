@@ -104,7 +104,8 @@ def write_csv(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def home(
-    tmp_path: Path, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
 ) -> Path:
     """A site over a CSV file, made by ``init``."""
     data = write_csv(make_table(60))

@@ -45,7 +45,7 @@ def test_two_thirds_at_least_and_never_fewer_than_three_make_a_sum(
         ({"shares": {"a": 0.5, "b": 0.5, "c": 0.0}}, "a share for each of its plants"),
         ({"shares": {"a": 0.5, "b": 0.5, "c": 0.0, "e": 0.0}}, "a share for each of its plants"),
         ({"shares": dict.fromkeys(FOUR, 1.5)}, "less than or equal to 1"),
-        ({"noise": {"honest": 4, "row_share": 0.5, "rho": 1.0}}, "noise of 4 plants must be in every sum, and 3 answers"),
+        ({"noise": {"honest": 4, "row_share": 0.5, "rho": 1.0}}, "must be in every sum, and 3 answers make one"),
         ({"agreement": -1}, "greater than or equal to 0"),
     ],
 )
