@@ -103,9 +103,9 @@ def check_cron(text: str) -> None:
 def next_times(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
     """The next ``count`` moments of a schedule later than ``after``, in UTC; fewer where five years hold fewer.
 
-    Where both days are restricted, either is enough, as cron has it; ``*/2`` restricts too. A local time that the clocks skip comes as Prefect
-    has it, which starts the runs: as much earlier as they skip (2:30 at 1:30, at an hour's change), from Python 3.13 on
-    as much later (3:30); one that they show twice comes the first time.
+    Where both days are restricted, either is enough, as cron has it; ``*/2`` restricts too. A local time that the
+    clocks skip comes as Prefect has it, which starts the runs: as much earlier as they skip (2:30 at 1:30, at an hour's
+    change), from Python 3.13 on as much later (3:30); one that they show twice comes the first time.
     """
     parts, (minutes, hours, days, months, weekdays) = _read(text)
     weekdays = frozenset(day % 7 for day in weekdays)
