@@ -6,10 +6,9 @@ import asyncio
 import logging
 import multiprocessing
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -36,6 +35,7 @@ from flows.publish import (
 from flows.steps import REGISTRY_WAITS, step
 from flows.sudden_end import end_at_once_when_told
 from flows.unlearning import forget_those_due
+from flows.until_cancelled import still_wanted, tried_until_cancelled
 from flows.wiring import FlowContext, open_context
 from models.basics import ProblemError
 from services.contracts.errors import BallastError
@@ -167,29 +167,6 @@ async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[
     context.store.runs.finish_run(run.run_id, "completed", closing_note(run, draft.stopped, outcome))
     get_run_logger().info("model %s: %s", version.name, outcome)
     return {"run_id": run.run_id, "model": version.name, "version": version.version, "outcome": outcome}
-
-
-def tried_until_cancelled(
-    context: FlowContext, run: Run, work: Callable[[], Answer]
-) -> Callable[[], Awaitable[Answer]]:
-    """``work`` in a thread, for a step that is tried again: each further try looks first whether the run is cancelled.
-
-    In a thread, because writing to the registry takes long, and Prefect and the log must not wait for it.
-    """
-    tries = count()
-
-    async def attempt() -> Answer:
-        if next(tries):
-            still_wanted(context, run, "the registry")
-        return await asyncio.to_thread(work)
-
-    return attempt
-
-
-def still_wanted(context: FlowContext, run: Run, waits_for: str = "the plant link") -> None:
-    """Raise :class:`RunCancelledError` where an operator cancelled a run that waits for a server."""
-    if context.store.runs.is_cancelled(run.run_id):
-        raise RunCancelledError(f"an operator cancelled the run while it waited for {waits_for}")
 
 
 async def name_flow_run(run: Run) -> None:

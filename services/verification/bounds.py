@@ -13,8 +13,9 @@ Only the w with F(w) <= U matter, U what F is at most at the weights: elsewhere 
 leaves is charged over these w alone:
 
 - with Phi = sum_g q_g floor_g > 0, ``||w||_* <= U / Phi``, and every cut with a slope b in the intercept bounds it from
-  one side: ``q_g (offset_j + <slope_j, w>) <= U``; from sums over cohorts none is beyond :data:`REACH`, for the
-  bound is of the weights within it, so that a last digit of a rounded slope costs next to nothing;
+  one side: ``q_g (offset_j + <slope_j, w>) <= U``; from sums over cohorts none is beyond
+  :data:`.charges.REACH`, for the bound is of the weights within it, so that a last digit of a rounded slope costs next
+  to nothing;
 - with Phi = 0, let t_g be the risk at the weights u and R the rows ``y_j (-slope_j, e_g)`` and ``rest_g (0, e_g)`` of
   the multipliers ``around``, c' and v' theirs. For x = (w - u, heights(w) - t), all slacks being at or above 0,
   ``L = ||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R``, ``e = ||E||_inf < 1``, gives
@@ -25,22 +26,17 @@ leaves is charged over these w alone:
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from services.verification.certificate_file import CertificateFile, Head
+from services.verification.charges import along, intercept_charge, shares_of, sides_of, slope_of, tilt_charge
 from services.verification.enclosures import Floats, Interval, dot, down, greatest_norm, sums, times, up
 
-REACH = 2.0**12
-"""Largest absolute weight up to which a cut from sums holds: their slopes are rounded, and lowered for no more."""
 DUAL = {"l1": "linf", "l2": "l2", "linf": "l1"}
 _IN_BALL = 1e-12
 """By how much a mixture may miss the ball over the sites or the sum 1, relative to 1 and the radius."""
 _OUT_OF_BALL = 1e-11
 """Share of the bound that is given up for it: more than three times as much."""
-_LAST_DIGITS = 2.0**-50
-"""Share that is taken off multipliers which are scaled down, so that their sum is not above by rounding."""
 _HALVINGS = 80
 """Of a bracket: enough for all digits of float64."""
 
@@ -125,9 +121,9 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
         return 0.0
     upper = float(up(up(np.array(upper * (2.0 - left)))))
     p, floor = head.weights.shape[0] - int(certificate.fit_intercept), floors(certificate, head)
-    cuts, rest = _shares(head, head.multipliers, mixture)
-    sides = _sides(head, cuts, p)
-    constant, slope = sums(cuts, head.offset), _slope(head, cuts, sides, p)
+    cuts, rest = shares_of(head, head.multipliers, mixture)
+    sides = sides_of(head, cuts, p)
+    constant, slope = sums(cuts, head.offset), slope_of(head, cuts, sides, p)
     carried = float((sums(cuts, head.norm_weight) + sums(rest, floor)).low)
     support = float(sums(mixture, floor).low)
     if support > 0:
@@ -136,13 +132,13 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
         excess = max(float(up(np.array(steep - carried))), 0.0)
         charge = float(up(np.array(excess * reach)))
         if certificate.fit_intercept:
-            charge += _intercept_charge(certificate, head, cuts, slope, mixture, upper, reach)
+            charge += intercept_charge(certificate, head, cuts, slope, mixture, upper, reach)
         bound = down(down(constant.low) - up(np.array(charge)))
     else:
         if head.norm_weight.any():
             return 0.0
-        charge = _tilt_charge(certificate, head, slope, sides, mixture, upper) if slope.size.any() else 0.0
-        bound = down((constant + _along(slope, head.weights)).low - charge)
+        charge = tilt_charge(certificate, head, slope, sides, mixture, upper) if slope.size.any() else 0.0
+        bound = down((constant + along(slope, head.weights)).low - charge)
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 
 
@@ -158,109 +154,3 @@ def _mixture(certificate: CertificateFile, mixture: Floats) -> tuple[Floats | No
     room = _IN_BALL * min(1.0, radius)
     inside = greatest_norm(change, certificate.mixture_norm) <= radius + room and float(missed) <= room
     return (mixture if inside else None), 1.0 - _OUT_OF_BALL
-
-
-def _shares(head: Head, multipliers: Floats, mixture: Floats) -> tuple[Floats, Floats]:
-    """Multipliers at or above 0 that take at most its share of every site, and what is surely left, (m,) and (G,)."""
-    cuts, rest = np.maximum(multipliers, 0.0), np.zeros_like(mixture)
-    for g, share in enumerate(mixture):
-        own = head.site == g
-        taken = math.fsum(cuts[own].tolist())
-        if taken >= share > 0:
-            cuts[own] *= share / taken * (1.0 - _LAST_DIGITS)
-            taken = math.fsum(cuts[own].tolist())
-        if up(np.array(taken)) > share:
-            cuts[own], taken = 0.0, 0.0
-        rest[g] = max(float(down(down(share) - taken)), 0.0) if taken < share else 0.0
-    return cuts, rest
-
-
-def _sides(head: Head, cuts: Floats, p: int) -> Floats:
-    """Sides (P,) that take most off the slope; none without swings."""
-    if not head.swing.shape[1]:
-        return np.zeros(0)
-    slope, swing = cuts @ head.slope[:, :p], cuts @ head.swing
-    sides = np.divide(-slope, swing, out=np.zeros_like(slope), where=swing > 0)
-    return np.asarray(np.clip(sides, -1.0, 1.0))
-
-
-def _slope(head: Head, cuts: Floats, sides: Floats, p: int) -> Interval:
-    """Slope v (D,) of the weighted sum."""
-    slope = sums(cuts, head.slope)
-    if not sides.size:
-        return slope
-    swing = times(sides, sums(cuts, head.swing))
-    rest = np.zeros(slope.low.shape[0] - p)
-    return slope + Interval(np.concatenate([swing.low, rest]), np.concatenate([swing.high, rest]))
-
-
-def _along(slope: Interval, point: Floats) -> Interval:
-    """Enclosure of ``<v, point>``."""
-    ends, ones = times(point, slope), np.ones_like(point)
-    return Interval(dot(ones, ends.low).low, dot(ones, ends.high).high)
-
-
-def _intercept_charge(
-    certificate: CertificateFile, head: Head, cuts: Floats, slope: Interval, mixture: Floats, upper: float,
-    reach: float,
-) -> float:
-    """What the slope in the intercept can take off where the norm is at most ``reach`` and the risk ``upper``."""
-    left = float(slope.size[-1])
-    if left == 0 or not head.slope[cuts > 0, -1].any():  # the enclosure of a sum of nothing is a last digit wide
-        return 0.0
-    p, flat = head.slope.shape[1] - 1, head.slope[:, -1]
-    steep = greatest_norm(np.abs(head.slope[:, :p]), certificate.transport_norm)
-    steep = up(steep + np.maximum(-head.norm_weight, 0.0))
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        room = up(up(up(upper / mixture[head.site]) - head.offset) + up(steep * reach))
-        # Each cut says flat * intercept <= room; swings only raise a cut.
-        ends = np.where(room > 0, up(room / flat), 0.0), np.where(room > 0, down(room / flat), 0.0)
-    highest = float(ends[0][(flat > 0) & (mixture[head.site] > 0)].min(initial=np.inf))
-    lowest = float(ends[1][(flat < 0) & (mixture[head.site] > 0)].max(initial=-np.inf))
-    away = max(highest, -lowest, 0.0)
-    # Cuts of sums speak of weights within the reach alone, an intercept that none of them bounds among them.
-    return float(up(np.array(left * (min(away, REACH) if certificate.members else away))))
-
-
-def _tilt_charge(
-    certificate: CertificateFile, head: Head, slope: Interval, sides: Floats, mixture: Floats, upper: float
-) -> float:
-    """What a slope v (D,) can take off from the weights to a w of a risk of at most ``upper``; infinite: not known."""
-    d, n_sites, p = head.weights.shape[0], mixture.shape[0], head.weights.shape[0] - int(certificate.fit_intercept)
-    cuts, rest = _shares(head, head.around, mixture)
-    used = cuts > 0
-    slopes = head.slope[used].copy()
-    if sides.size:
-        slopes[:, :p] += sides * head.swing[used]
-    rows = np.hstack([-slopes, np.eye(n_sites)[head.site[used]]]) * cuts[used, None]
-    rows = np.vstack([rows, np.hstack([np.zeros((n_sites, d)), np.diag(rest)])])
-    # The rows as stored are rounded: by this much of what was added and multiplied.
-    sizes = np.abs(head.slope[used])
-    if sides.size:
-        sizes[:, :p] += np.abs(head.swing[used])
-    off = np.vstack([np.hstack([sizes, np.ones((sizes.shape[0], n_sites))]) * cuts[used, None],
-                     np.hstack([np.zeros((n_sites, d)), np.diag(rest)])]) * 2.0**-50
-    inverse = np.asarray(np.linalg.pinv(rows, rcond=1e-15), np.float64)
-    unlike = dot(inverse, rows)
-    error = np.maximum(np.abs(unlike.low - np.eye(d + n_sites)), np.abs(unlike.high - np.eye(d + n_sites)))
-    error = up(up(error) + dot(np.abs(inverse), off).high)
-    eta = float(dot(error, np.ones(d + n_sites)).high.max())
-    if not eta < 1:
-        return np.inf
-    slack = float(up(up(np.abs(inverse).max() * eta) / down(np.array(1.0 - eta))))
-    own = _slope(head, cuts, sides, p)
-    constant = (sums(cuts, head.offset) + _along(own, head.weights)).low
-    above = 2.0 * max(float(up(upper - constant)), 0.0)
-    share = _passed(own, inverse[:d], slack)
-    if not share < 1:
-        return np.inf
-    return float(up(up(np.array(_passed(slope, inverse[:d], slack) * above)) / down(np.array(1.0 - share))))
-
-
-def _passed(slope: Interval, inverse: Floats, slack: float) -> float:
-    """``max|P' v| + e k ||v||_1``, at least, of every v (D,) in the interval; P by its rows of the weights (D, .)."""
-    middle = (slope.low + slope.high) / 2
-    around = up(np.maximum(slope.high - middle, middle - slope.low))
-    through = up(dot(inverse.T, middle).size + dot(np.abs(inverse).T, around).high)
-    length = float(dot(slope.size, np.ones_like(middle)).high)
-    return float(up(float(through.max()) + up(np.array(slack * length))))

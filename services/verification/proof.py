@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from services.contracts.errors import ConflictError
-from services.verification.bounds import REACH, floors, heights, lower_bound, upper_bound
+from services.verification.bounds import floors, heights, lower_bound, upper_bound
 from services.verification.certificate_file import CertificateFile, Head
+from services.verification.charges import REACH
 from services.verification.enclosures import Floats, sums
 from services.verification.planes import weights_of
 

@@ -28,11 +28,12 @@ from tests.attacks import finding
 from tests.attacks.gated_plants import Plant, dealt, honest_run, question, stacked
 from tests.attacks.tables import read_table
 from tests.attacks.tunings import TUNINGS, rows_found, tuned_group
+from tests.attacks.versions import found_between
 
 STEEPNESS = 1e4  # as steep as the default policy lets through at a plan's default radius
 QUESTIONS = 30  # of a bisection
 MOST_ROWS = 200  # of a table: the rest is left out, so that all tables and methods take minutes
-ATTACKS = ("pairwise", "differences", "span", "bisection", "drop-one rounds", "drop-one runs")
+ATTACKS = ("pairwise", "differences", "span", "bisection", "drop-one rounds", "drop-one runs", "a row more")
 MODES = ("per-site", "sum")
 EVERYTHING = (*sorted(METHODS), *TUNINGS)
 
@@ -110,7 +111,9 @@ def attack(
     fresh = [Plant(problem, draw=draw) for problem in sites.values()]
     counts["bisection"] = bisected(fresh, name, mode)
     said["bisection"] = figures(fresh)[1]
-    return _lines({each: counts[each] for each in ATTACKS}, said, [*group, *fresh], labels.size)
+    counts["a row more"], later = found_between(sites, name, mode, draw)
+    said["a row more"] = figures(later)[1]
+    return _lines({each: counts[each] for each in ATTACKS}, said, [*group, *fresh, *later], labels.size)
 
 
 def attack_tuning(

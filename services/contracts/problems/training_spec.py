@@ -40,8 +40,8 @@ class RadiusRule(Contract):
 
     fixed: it is ``value``. samples: ``1 / (value * N_g)`` from its own sample count. confidence: the ball holds the
     site's true distribution with probability ``confidence``, by FDR Proposition 2 where ``tail`` gives its constants;
-    without them the radius is estimated in the vault by resampling (from ``seed``), and says of itself that it is an
-    estimate.
+    without them the radius is estimated in the vault by resampling, and says of itself that it is an estimate. ``seed``
+    names the draws; a vault makes of it a seed of its own, so that nobody else knows which rows are drawn.
     """
 
     rule: Literal["fixed", "samples", "confidence"] = "samples"

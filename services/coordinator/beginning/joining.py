@@ -21,7 +21,8 @@ from services.contracts.plans.plan_problem import (
 )
 from services.contracts.problems.tuning import AUTO, settled
 from services.contracts.problems.tuning_curve import TuningCurve
-from services.coordinator.beginning.tuning import PlanTuning, earlier_choice, with_choice
+from services.coordinator.beginning.chosen_terms import earlier_choice, with_choice
+from services.coordinator.beginning.tuning import PlanTuning
 from services.coordinator.beginning.tuning_exchange import TuningAnswers, TuningQuestion
 from services.coordinator.round_loop.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS

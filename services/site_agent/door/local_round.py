@@ -24,7 +24,7 @@ from services.process.tracing import span
 from services.site_agent.answers.local_join import ToldBeside
 from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.door.noisy_round import NoisyAnswers
-from services.site_agent.door.own_draws import DRAW, with_own_draws
+from services.site_agent.door.own_draws import DRAW, with_own_draws, with_own_seed
 from services.site_agent.door.refusals import as_refusals
 from services.site_agent.door.row_answers import RowAnswers
 from services.site_agent.door.task_frame import read_task, salvage
@@ -102,6 +102,7 @@ class LocalRound:
             task = read_task(
                 parsed, len(task_frame), self._site_id, self._asset_type, self._policy, self._egress.rounds_answered
             )
+            task = task.model_copy(update={"spec": with_own_seed(task.spec, self._record.secret())})
             with span("local solve", run_id=task.run_id, round=task.round, kind_of_task=task.kind):
                 content, exposure = self._content(task)
             if task.kind == "join" and task.reveal == "sums" and OWN_SCORES in reads:

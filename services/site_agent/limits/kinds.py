@@ -9,7 +9,7 @@ from typing import Final
 from models.basics import FloatArray
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
-from services.site_agent.vault.exposure import ANY_KIND
+from services.site_agent.vault.factors import ANY_KIND
 
 _OF_STEPS: Final = ("step_size", "stiffness")
 """Arrays of messages that ask for steps: their ends are sums of gradients, as many as the asker says."""

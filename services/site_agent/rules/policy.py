@@ -83,11 +83,12 @@ class SitePolicy(Contract):
     as those of a plant that never had a fault are. ``max_rounds_per_run`` counts every answered round, repeats too.
 
     The others speak of all answers since the training rows last changed, whichever runs they were for.
-    ``exposure_limit`` is the share of the rows that differences of answers may isolate, ``leverage_limit`` the share
-    that any combination of them may (``vault.exposure``); ``allow_unaccounted`` lets answers out that may say more than
-    these count. ``lift_limit``: components of different Fourier and Nystrom lifts for each training row, and an eighth
-    as many segments of splines (``told_lifts``). ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours)
-    are budgets. ``steepness_limit`` and ``nearness_limit`` say which questions have no honest purpose (``questions``).
+    ``exposure_limit`` is the share of the rows that differences of answers may isolate, be it with answers about
+    earlier versions of the rows; ``leverage_limit`` the share that any combination of them may (``vault.exposure``);
+    ``allow_unaccounted`` lets answers out that may say more than these count. ``lift_limit``: components of different
+    Fourier and Nystrom lifts for each training row, and an eighth as many segments of splines (``told_lifts``).
+    ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours) are budgets. ``steepness_limit`` and ``nearness_limit``
+    say which questions have no honest purpose (``questions``).
 
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
     ``min_cohort`` plants or more with a share of 1 in 1000 or more, and of a hundredth of the site's or more; ``peers``

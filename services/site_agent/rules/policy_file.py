@@ -97,9 +97,9 @@ one_class = false
 # At most this many rounds of one run are answered; without the line there is no limit.
 # max_rounds_per_run = 200
 
-# Share of the training rows that the difference of two answers, or a difference of such differences, may isolate since
-# the rows last changed, over all runs. Where the exact answer would isolate a row another valid one leaves, so
-# honest runs isolate none and 0 costs them a few rounds. See where it stands with: ballast-site exposure
+# Share of the training rows that the difference of two answers, or a difference of such differences, may isolate, over
+# all runs, also of an answer from before rows came or went. Where the exact answer would isolate a row another valid
+# one leaves, so honest runs isolate none and 0 costs them a few rounds. See where it stands with: ballast-site exposure
 exposure_limit = 0.0
 
 # Whether answers may leave of which the plant cannot say all that they isolate: on a support (sensor ranges, a

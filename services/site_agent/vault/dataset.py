@@ -17,6 +17,7 @@ from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import Ranges
 from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.other_versions import row_marks
 from services.site_agent.vault.table import HoldOut, RawTable
 
 MIDDLE = 0.5
@@ -30,13 +31,15 @@ class Part:
     """Rows of one part. features : (N, P) in [0, 1]. classes : (N,) index of the fault class, -1 where a row has none.
 
     targets : (N,) in [0, 1], NaN where a row has none. together : (N,) alike for rows that may be near copies of one
-    another, as of one machine; None where nobody says.
+    another, as of one machine; None where nobody says. raw : (N,) numbers of the rows by their readings as they are
+    (``other_versions.row_marks``), whatever the ranges that they are scaled to.
     """
 
     features: FloatArray
     classes: IntArray
     targets: FloatArray
     together: IntArray | None = None
+    raw: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -53,7 +56,15 @@ class Part:
     def chosen(self, rows: NDArray[np.bool_]) -> Part:
         """Part of the chosen rows."""
         together = None if self.together is None else self.together[rows]
-        return Part(self.features[rows], self.classes[rows], self.targets[rows], together)
+        raw = None if self.raw is None else self.raw[rows]
+        return Part(self.features[rows], self.classes[rows], self.targets[rows], together, raw)
+
+    @property
+    def marks(self) -> NDArray[np.uint64]:
+        """``raw``, or where nobody made it the same of the scaled features."""
+        if self.raw is not None:
+            return self.raw
+        return row_marks(self.features, [str(column) for column in range(self.features.shape[1])])
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
     if is_test.all():
         raise VaultError("no row is in the training part", "no_data")
-    whole = Part(features, classes, targets, raw.together)
+    whole = Part(features, classes, targets, raw.together, row_marks(raw.values, asset_type.feature_names))
     return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent)
 
 

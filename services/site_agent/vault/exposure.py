@@ -15,7 +15,9 @@ and rows that three vectors isolate by any factors count among the second (``vau
 bound of what is possible: it takes the c.
 
 Differences are searched in sketches of the coefficients (:mod:`services.site_agent.vault.row_directions`): a vector is
-kept as a few numbers. Rows with the same features count as one, since whoever has one of them has all.
+kept as a few numbers. Rows with the same features count as one, since whoever has one of them has all. What was told
+about other versions of the rows is held to (:mod:`services.site_agent.vault.other_versions`); a row that the present
+one lacks has a number below 0.
 """
 
 from __future__ import annotations
@@ -24,24 +26,17 @@ import copy
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS, ChanceRows
-from services.site_agent.vault.factors import rows_in_spans
-from services.site_agent.vault.few_rows import LATE, leaves_few
+from services.site_agent.vault.factors import UNKNOWN_KIND, rows_in_spans, unlike
+from services.site_agent.vault.few_rows import LateVectors
+from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, unordered
 from services.site_agent.vault.row_directions import ANGLE, OF_COEFFICIENTS, RowDirections
-
-SKETCH = OF_COEFFICIENTS + NUMBERS + 1
-"""All that is kept of a vector: of its coefficients, of itself (``vault.chance``), and its kind."""
-_OF_ITSELF = slice(OF_COEFFICIENTS, OF_COEFFICIENTS + NUMBERS)
-UNKNOWN_KIND = 0.0
-"""Of vectors of agents that kept no kind."""
-ANY_KIND = -1.0
-"""Of vectors that are unlike all others and each other: sums over steps, whose number the asker names."""
+from services.site_agent.vault.sketches import OF_ALL_VERSIONS, OF_ITSELF, SKETCH, largest
 
 _PAIR_ANGLE = 0.002
 """In a difference of two, all others together may weigh a five-hundredth of the row (root of the squares). Of the many
@@ -68,11 +63,14 @@ class Differences:
     def __init__(
         self, n_rows: int, seed: int, sketches: FloatArray, pairs: IntSet, differences: IntSet,
         alike: NDArray[np.intp] | None = None, features: FloatArray | None = None,
+        readings: FloatArray | None = None, others: OtherVersions | None = None,
     ) -> None:
         """``sketches`` (M, q) of the vectors so far; ``seed`` draws R and must be the same every time.
 
         ``alike`` (N,) : the number of the first row with the same features; whoever has one of them has all.
         ``features`` (N, P) : to these the vectors themselves are held; None: their coefficients alone are looked at.
+        ``readings`` (N, q) : the rows' own numbers in every version (``other_versions.row_numbers``); ``others`` were
+        told about other versions.
         """
         self._alike = np.arange(n_rows) if alike is None else alike
         self._repeats = not np.array_equal(self._alike, np.arange(n_rows))
@@ -83,11 +81,13 @@ class Differences:
         self._rows = RowDirections(n_rows, seed, self._alike, self._pair_angle)
         self._by_chance = None if features is None else ChanceRows(features, seed, np.unique(self._alike), ANGLE)
         sums = np.zeros((n_rows, NUMBERS)) if self._by_chance is None else self._by_chance.columns
-        self._sketchers = np.column_stack([self._rows.sketcher, sums])
+        whatever = np.zeros((n_rows, OF_READINGS)) if readings is None else readings
+        self._sketchers = np.column_stack([self._rows.sketcher, sums, whatever])
+        self._others = others
         self.sketches = sketches.reshape(-1, SKETCH)
         self.pairs, self.differences = set(pairs), set(differences)
         self.kind, self.few = UNKNOWN_KIND, 1
-        self.late: tuple[FloatArray, ...] = ()
+        self.late = LateVectors(self._alike, whatever, whatever[:0])
         self.history = hashlib.sha256(self.sketches.tobytes()).digest()
         self._found: OrderedDict[bytes, tuple[IntSet, IntSet]] = OrderedDict()
 
@@ -104,7 +104,7 @@ class Differences:
             sketch = trial.sketch(each)
             if trial.knows(sketch):
                 trial.renew(sketch)
-            elif self.few > 1 and leaves_few(each, trial.late, self._alike, self.few):
+            elif self.few > 1 and trial.late.leaves_few(self._n_rows * each, self.few):
                 return False
             else:
                 by_pairs = trial.by_pairs(sketch)
@@ -131,7 +131,7 @@ class Differences:
     def note(self, rows: FloatArray) -> None:
         """Hold the next vectors to one that leaves, by its coefficients (N,), where a few rows are asked about."""
         if self.few > 1 and rows.any():
-            self.late = (*self.late, rows)[-LATE:]
+            self.late = self.late.and_one(self._n_rows * rows)
 
     def sketch(self, rows: FloatArray) -> FloatArray:
         """``R (N c)`` of coefficients (N,), of the vector itself, and the kind of what is told now, (q,)."""
@@ -139,13 +139,13 @@ class Differences:
 
     def knows(self, sketch: FloatArray) -> bool:
         """Whether the very vector has left before, or it is zero."""
-        return not _sizes(sketch[np.newaxis]).any() or self._place(sketch) is not None
+        return not largest(sketch[np.newaxis]).any() or self._place(sketch) is not None
 
     def _place(self, sketch: FloatArray) -> int | None:
         """Where among the sketches the very vector stands; None: nowhere."""
-        rounding = _FAINT * float(_sizes(sketch[np.newaxis])[0])
+        rounding = _FAINT * float(largest(sketch[np.newaxis])[0])
         near = np.flatnonzero(np.abs(self.sketches[:, 0] - sketch[0]) <= rounding)
-        same = near[_sizes(self.sketches[near] - sketch) <= rounding]
+        same = near[largest(self.sketches[near] - sketch) <= rounding]
         return int(same[-1]) if same.size else None
 
     def add(self, sketch: FloatArray, by_pairs: IntSet | None = None) -> None:
@@ -190,27 +190,34 @@ class Differences:
         """
         last = self.sketches[-_DEPTH:]
         recent = np.vstack([np.zeros(SKETCH), last])
-        first, second = _unordered(len(recent))
-        sizes, own = _sizes(recent), _sizes(sketch[np.newaxis])
+        first, second = unordered(len(recent))
+        sizes, own = largest(recent), largest(sketch[np.newaxis])
         found = self._isolated_differences(
             (np.vstack([sketch + recent, 2.0 * sketch]), np.append(np.maximum(sizes, own), own)),
             (recent[first] + recent[second], np.maximum(sizes[first], sizes[second])),
         )
-        if sketch[-1] == ANY_KIND or (last[:, -1] != sketch[-1]).any():
+        if unlike(sketch[-1], last[:, -1]):
             coefficients = last[:, :OF_COEFFICIENTS]
             found |= self._with_alike(rows_in_spans(sketch[:OF_COEFFICIENTS], coefficients, self._rows.sketcher))
+        if self._others is not None:
+            found |= self._with_alike(self._others.differences(
+                sketch[OF_ALL_VERSIONS], last[:, OF_ALL_VERSIONS], np.append(last[:, -1], sketch[-1]), _DEPTH,
+                self._combined_angle,
+            ))
         return found
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
         known = np.vstack([self.sketches, np.zeros(SKETCH)])
-        combined, rounding = sketch - known, _FAINT * np.maximum(_sizes(known), _sizes(sketch[np.newaxis]))
+        combined, rounding = sketch - known, _FAINT * np.maximum(largest(known), largest(sketch[np.newaxis]))
         found, angle_to_row = set[int](), self._pair_angle
         x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
         for near, row in self._rows.near(x, y, u, v, angle_to_row):
             found |= self._rows.confirmed(combined[near], row, angle_to_row, rounding[near])
         if self._by_chance is not None:
-            found |= self._by_chance.of_sums(combined[:, _OF_ITSELF], rounding)
+            found |= self._by_chance.of_sums(combined[:, OF_ITSELF], rounding)
+        if self._others is not None:
+            found |= self._others.pairs(sketch[OF_ALL_VERSIONS], angle_to_row)
         return self._with_alike(found)
 
     def _isolated_differences(self, sized: Sized, less: Sized) -> IntSet:
@@ -224,7 +231,7 @@ class Differences:
             found |= self._rows.confirmed(one[first] - other[second], row, angle_to_row, rounding)
         if self._by_chance is not None:
             found |= self._by_chance.of_differences(
-                one[:, _OF_ITSELF], other[:, _OF_ITSELF], _FAINT * one_size, _FAINT * other_size
+                one[:, OF_ITSELF], other[:, OF_ITSELF], _FAINT * one_size, _FAINT * other_size
             )
         return self._with_alike(found)
 
@@ -232,14 +239,5 @@ class Differences:
         """The rows with all that have the same features."""
         if not found or not self._repeats:
             return found
-        return set(np.flatnonzero(np.isin(self._alike, list(found))).tolist())
-
-def _sizes(sketches: FloatArray) -> FloatArray:
-    """Largest number of the coefficients of each sketch (n, q)."""
-    return np.asarray(np.abs(sketches[:, :OF_COEFFICIENTS]).max(axis=1, initial=0.0))
-
-
-@cache
-def _unordered(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All pairs of numbers below ``count``, one with itself too, in one order each."""
-    return np.triu_indices(count)
+        present = np.flatnonzero(np.isin(self._alike, list(found))).tolist()
+        return {row for row in found if row < 0} | set(present)

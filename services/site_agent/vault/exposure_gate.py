@@ -6,7 +6,6 @@ After a crash in between the record holds an answer that never left, never the o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -14,91 +13,22 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from models.basics import FloatArray
 from models.methods.row_account import RowAccount
 from models.tuning.fold_guard import over_all
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure import ANY_KIND, Differences
-from services.site_agent.vault.exposure_record import (
-    RUNS_KEPT_DAYS,
-    Addition,
-    ExposureRecord,
-    Stored,
-    directions_kept,
-)
-from services.site_agent.vault.guard import MOST_ABOVE, Choice, Left, VaultGuard
-from services.site_agent.vault.span import Figures, Span, leveraged_rows
+from services.site_agent.vault.exposure_record import RUNS_KEPT_DAYS, ExposureRecord
+from services.site_agent.vault.factors import ANY_KIND
+from services.site_agent.vault.guard import MOST_ABOVE, Choice, VaultGuard
+from services.site_agent.vault.other_versions import row_numbers
+from services.site_agent.vault.span import Figures
 from services.site_agent.vault.told_models import ISOLATING, ISOLATING_IN_ALL, REFUSED
+from services.site_agent.vault.version_exposure import Exposure, alike_rows, data_digest
 
 _REFUSED_PART = "refused"  # of the record of what a run was told
 _ISOLATING_PART = "isolating "  # the same, and the method
 NOTHING = RowAccount()
 """Account of an answer without vectors: scalars and counts."""
-
-
-def data_digest(train: Part) -> str:
-    """SHA-256 of the training rows: features, classes and targets."""
-    found = hashlib.sha256()
-    for array in (train.features, train.classes, train.targets):
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
-
-
-def alike_rows(features: FloatArray) -> NDArray[np.intp]:
-    """Number of the first row with the same features, (N,): whoever has one row has all that are like it."""
-    _, first, group = np.unique(features, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(first[group.ravel()], dtype=np.intp)
-
-
-class Exposure:
-    """What has been said of one version of the data, in memory."""
-
-    def __init__(self, digest: str, n_rows: int, stored: Stored, features: FloatArray | None = None) -> None:
-        """``features`` (N, P) of the rows; None: nothing is added, the figures are only read."""
-        seed = int(digest[:16], 16)
-        self.digest, self._n_rows = digest, n_rows
-        self._alike = np.arange(n_rows) if features is None else alike_rows(features)
-        pairs, differences = set(stored.pairs), set(stored.differences)
-        self.differences = Differences(n_rows, seed, stored.sketches, pairs, differences, self._alike, features)
-        self._span = Span(n_rows, stored.directions, directions_kept(n_rows), full=stored.span_full)
-        self._unaccounted, self._vectors = stored.unaccounted, stored.vectors
-        self.left: Left = {}
-
-    def counted(self) -> tuple[int, int]:
-        """Rows that differences isolate, and any combination, of the vectors that are accounted for."""
-        return len(self.differences.differences), int(leveraged_rows(self._span.leverage[self._alike]).sum())
-
-    def figures(self) -> Figures:
-        """The figures as they stand; where an answer said more than its account has, every row counts."""
-        count, leverage = self._n_rows, float(self._span.leverage.max())
-        if self._unaccounted:
-            return Figures(count, count, count, 1.0, count, self._vectors, self._unaccounted)
-        by_differences, leveraged = self.counted()
-        return Figures(count, len(self.differences.pairs), by_differences, round(leverage, 6), leveraged, self._vectors)
-
-    def add(self, account: RowAccount) -> Addition:
-        """Take in an answer."""
-        found, sketches, directions = self.differences, list[FloatArray](), list[FloatArray]()
-        pairs, differences = set(found.pairs), set(found.differences)
-        for rows in account.rows:
-            found.note(rows)
-            sketch = found.sketch(rows)
-            if found.knows(sketch):
-                again = found.renew(sketch)
-                sketches += [] if again is None else [again]
-                continue
-            found.add(sketch)
-            sketches.append(sketch)
-            self._vectors += 1
-            direction = self._span.add(np.bincount(self._alike, rows, self._n_rows).astype(np.float64))
-            directions += [] if direction is None else [direction]
-        self._unaccounted += not account.whole
-        changed = (found.pairs - pairs) | (found.differences - differences)
-        isolated = {row: row in found.pairs for row in changed}
-        return Addition(
-            tuple(sketches), tuple(directions), isolated, self.figures(), self._span.full, self._unaccounted
-        )
 
 
 class ExposureGate:
@@ -111,6 +41,7 @@ class ExposureGate:
         self._policy = policy
         self._clock = clock
         self._kept: Exposure | None = None
+        self._stale = False
         self._digest: tuple[Part, str] | None = None
 
     def check_budget(self, train: Part, run_id: str) -> None:
@@ -202,7 +133,7 @@ class ExposureGate:
             old = now - timedelta(days=RUNS_KEPT_DAYS)
             self._record.add(exposure.digest, run_id, now.isoformat(), old.isoformat(), addition, choices)
         except Exception:
-            self._kept = None  # what is in memory holds an answer that does not leave
+            self._stale = True  # what is in memory holds an answer that does not leave
             raise
         return addition.figures
 
@@ -234,9 +165,14 @@ class ExposureGate:
 
     def _exposure(self, train: Part) -> Exposure:
         digest = self.digest(train)
-        if self._kept is None or self._kept.digest != digest:
-            stored = self._record.stored(digest, len(train))
-            self._kept = Exposure(digest, len(train), stored, train.features)
+        before = self._kept
+        if before is None or self._stale or before.digest != digest:
+            readings = row_numbers(self._record.secret(), train.marks)[alike_rows(train.features)]
+            stored, others = self._record.stored(digest, len(train)), self._record.others(digest, readings)
+            self._kept, self._stale = Exposure(digest, len(train), stored, train.features, readings, others), False
+            if before is not None:
+                self._kept.follow(before)
+        assert self._kept is not None
         return self._kept
 
     def digest(self, train: Part) -> str:

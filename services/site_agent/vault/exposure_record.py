@@ -3,7 +3,8 @@
 One file (mode 0600) in the site's folder. Everything in it is tied to the digest of the training rows, and survives a
 restart. It is bounded: of a version it keeps at most N directions of N numbers (fewer for many rows), the sketches of
 the last vectors, two sets of row numbers, the last questions that were not answered by the exact cut, and the runs of a
-month with the models that each was told of; of versions, the last few. The secret that the guard draws by is made with
+month with the models that each was told of; of versions, the last few. The last sketches of all stay when their version
+goes, and keyed numbers of the rows of all versions (``known_rows``). The secret that the guard draws by is made with
 the file.
 """
 
@@ -12,7 +13,6 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,9 +21,11 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.contracts.errors import BallastError, UnavailableError
-from services.site_agent.vault.exposure import SKETCH
+from services.site_agent.vault import known_rows
+from services.site_agent.vault.exposure_entries import Addition, Budget, Stored
+from services.site_agent.vault.other_versions import OtherVersions
 from services.site_agent.vault.private_database import closed, looked_at, opened
-from services.site_agent.vault.span import Figures
+from services.site_agent.vault.sketches import told_of_rows, whole
 
 VERSIONS_KEPT = 8  # versions of the data, a run may still go on with an earlier one
 SKETCHES_KEPT = 4096  # vectors that a new one is held against, of all runs
@@ -45,50 +47,13 @@ CREATE TABLE IF NOT EXISTS told (digest TEXT, run TEXT, part TEXT, model BLOB,
 CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS choice (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, question BLOB UNIQUE NOT NULL,
     candidate NOT NULL);
-"""
+""" + known_rows.TABLE
 
 
 class ExposureRecordError(BallastError):
     """The record of what was answered cannot be read or written."""
 
     code = "bad_exposure_record"
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What is known of a version of the data: sketches (M, q), directions (r, N), rows isolated, and counts."""
-
-    sketches: FloatArray
-    directions: FloatArray
-    pairs: frozenset[int] = frozenset()
-    differences: frozenset[int] = frozenset()
-    unaccounted: int = 0
-    span_full: bool = False
-    vectors: int = 0
-
-
-@dataclass(frozen=True)
-class Addition:
-    """What one answer adds: directions and isolated rows that are new, and the figures after it.
-
-    ``sketches`` are those of its vectors, also of one that left before: it is one of the last ones again. ``isolated``
-    says of a row whether a vector or a pair of them shows it; a row may be new in that alone.
-    """
-
-    sketches: tuple[FloatArray, ...]
-    directions: tuple[FloatArray, ...]
-    isolated: Mapping[int, bool]
-    figures: Figures
-    span_full: bool
-    unaccounted: int = 0
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Answers of a run about a version of the data, and its other runs that began since a time."""
-
-    answers: int
-    other_runs: int
 
 
 def directions_kept(n_rows: int) -> int:
@@ -123,14 +88,27 @@ class ExposureRecord:
         )
         rows = self._rows("SELECT row, by_pair FROM isolated WHERE digest = ?", digest)
         unaccounted, span_full, vectors = known[0] if known else (0, 0, 0)
-        kept = np.zeros((len(sketches), SKETCH))  # of earlier agents' vectors only the coefficients' numbers are known
-        for place, numbers in enumerate(sketches):
-            kept[place, : numbers.shape[0]] = numbers
         return Stored(
-            kept, np.array(directions).reshape(-1, n_rows),
+            whole(sketches), np.array(directions).reshape(-1, n_rows),
             frozenset(row for row, by_pair in rows if by_pair), frozenset(row for row, _ in rows),
             unaccounted, bool(span_full), vectors,
         )
+
+    def others(self, digest: str, own: FloatArray) -> OtherVersions | None:
+        """What was told about other versions of the data, None where nothing was.
+
+        ``own`` (N, q) are the rows' numbers, which are taken in.
+        """
+        try:
+            gone, names = known_rows.rows_beside(self._base, own)
+        except sqlite3.Error as error:
+            raise self._error(error) from None
+        told = self._rows(
+            "SELECT numbers FROM (SELECT number, numbers FROM sketch WHERE digest <> ? ORDER BY number DESC LIMIT ?) "
+            "ORDER BY number", digest, SKETCHES_KEPT,
+        )
+        vectors, kinds = told_of_rows(whole([np.frombuffer(each) for (each,) in told]))
+        return OtherVersions(own, gone, names, vectors, kinds) if len(vectors) else None
 
     def budget(self, digest: str, run_id: str, since: str) -> Budget:
         """What was answered already."""
@@ -229,7 +207,11 @@ class ExposureRecord:
             "DELETE FROM version WHERE digest NOT IN (SELECT digest FROM version ORDER BY used DESC LIMIT ?)",
             (VERSIONS_KEPT,),
         )
-        for table in ("sketch", "direction", "isolated", "run", "choice", "told"):
+        write(
+            "DELETE FROM sketch WHERE digest NOT IN (SELECT digest FROM version) AND number <= "
+            "(SELECT number FROM sketch ORDER BY number DESC LIMIT 1 OFFSET ?)", (SKETCHES_KEPT,),
+        )
+        for table in ("direction", "isolated", "run", "choice", "told"):
             write(f"DELETE FROM {table} WHERE digest NOT IN (SELECT digest FROM version)")
         write("DELETE FROM told WHERE (digest, run) NOT IN (SELECT digest, run FROM run)")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from services.site_agent.rules.policy import SitePolicy
-from services.site_agent.vault.exposure_gate import Exposure
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.span import LEAST_LEVERAGE
+from services.site_agent.vault.version_exposure import Exposure
 
 
 def exposure_summary(path: Path, policy: SitePolicy, now: datetime | None = None) -> dict[str, Any]:

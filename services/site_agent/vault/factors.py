@@ -18,11 +18,20 @@ import numpy as np
 
 from models.basics import FloatArray
 
+UNKNOWN_KIND: Final = 0.0
+"""Of vectors of agents that kept no kind."""
+ANY_KIND: Final = -1.0
+"""Of vectors that are unlike all others and each other: sums over steps, whose number the asker names."""
 _ANGLE: Final = 1.5e-5
 """How far e_i may be from the span: what all others weigh beside the row."""
 _INSIDE: Final = 1e-9
 """Share of a sketch that must lie outside the span of those before it; less is rounding."""
 _ROWS_AT_ONCE: Final = 1024
+
+
+def unlike(kind: float, others: FloatArray) -> bool:
+    """Whether factors are known of a vector of a kind and those of others (m,)."""
+    return kind == ANY_KIND or bool((others != kind).any())
 
 
 def rows_in_spans(sketch: FloatArray, others: FloatArray, rows: FloatArray) -> set[int]:

@@ -14,8 +14,8 @@ from models.cohorts.noise import NoisePlan
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.noisy_rounds import train_with_noise
 from services.contracts.errors import InvalidInputError
-from services.verification.bounds import REACH
 from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
+from services.verification.charges import REACH
 from services.verification.proof import NotProvenError, belongs, verify
 from services.verification.version import proof_lines
 from tests.services.verification.drawn import RUN, trained_certificate

@@ -13,7 +13,7 @@ from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan_problem import grid_of, with_automatic_loss
 from services.contracts.problems.tuning import TuningSpec
 from services.contracts.wire.messages import Task
-from services.coordinator.beginning.tuning import earlier_choice
+from services.coordinator.beginning.chosen_terms import earlier_choice
 from services.coordinator.run_state.run_errors import NothingCountedError, TooFewSitesError, TuningBudgetError
 from services.reporting.tuning_section import tuning_account, tuning_rows
 from tests.services.coordinator import fake_ports

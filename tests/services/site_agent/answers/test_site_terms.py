@@ -25,6 +25,7 @@ from services.contracts.problems.lift import (
 from services.contracts.problems.training_spec import RadiusRule, TailConstants, TrainingSpec
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.answers.local_solve import rounded_up
+from services.site_agent.door.own_draws import with_own_seed
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
@@ -51,14 +52,38 @@ def test_given_constants_give_the_radius_of_the_proposition_and_its_confidence(m
 def test_without_constants_the_radius_is_estimated_says_so_and_is_the_same_again(make_site: Make) -> None:
     site = make_site()
     answers = [site.ask("join", spec=by_confidence(seed=seed)).arrays for seed in (5, 5, 6)]
-    train = dataset_of(site).train
+    train, own = dataset_of(site).train, with_own_seed(by_confidence(seed=5), site.door._record.secret()).radius.seed
     expected = estimated_radius(
         train.features, np.where(train.classes == 1, 1.0, -1.0), label_flip_cost=1.0, transport_norm="l1",
-        confidence=0.9, seed=5,
+        confidence=0.9, seed=own,
     )
     assert answers[0]["radius"] == answers[1]["radius"] == rounded_up(expected.radius, 3) > expected.radius > 0
     assert answers[2]["radius"] != answers[0]["radius"]
     assert (answers[0]["confidence"], answers[0]["radius_is_estimate"]) == (0.9, 1.0)
+
+
+def test_halves_of_an_estimate_are_nobody_elses_to_know(make_site: Make) -> None:
+    """With a flip cost above all distances an estimate is how unlike the halves' class counts are."""
+    site = make_site()
+    train = dataset_of(site).train
+    labels, foreseen = np.where(train.classes == 1, 1.0, -1.0), 0
+    for seed in range(12):
+        terms, run = by_confidence(seed=seed).model_copy(update={"label_flip_cost": 1e6}), f"{seed:032x}"
+        told = site.ask("join", run_id=run, spec=terms).arrays["radius"]
+        guess = estimated_radius(
+            train.features, labels, label_flip_cost=1e6, transport_norm="l1", confidence=0.9, seed=seed
+        )
+        foreseen += told == rounded_up(guess.radius, 3)
+        assert told == site.ask("join", run_id=run, spec=terms).arrays["radius"]
+    assert foreseen < 9, "who knows the rows does not foresee which are drawn"
+
+
+def test_a_problem_without_an_estimate_keeps_its_seed_and_vaults_have_seeds_of_their_own() -> None:
+    tail = TailConstants(exponent=2, c1=2, c2=1, c3=1)
+    for spec in (TrainingSpec(radius=RadiusRule(seed=4)), by_confidence(seed=4, tail=tail)):
+        assert with_own_seed(spec, b"secret") is spec
+    seeds = {with_own_seed(by_confidence(seed=s), key).radius.seed for s in (0, 1) for key in (b"one", b"two")}
+    assert len(seeds) == 4 and all(0 <= seed <= 2**53 for seed in seeds)
 
 
 def test_an_estimate_is_told_to_three_digits_and_never_below_itself() -> None:

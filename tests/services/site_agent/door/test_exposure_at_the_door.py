@@ -16,6 +16,7 @@ from services.site_agent.cli import main
 from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import REASONS, SitePolicy
 from services.site_agent.vault.guard import VaultGuard
+from services.site_agent.vault.other_versions import OtherVersions
 from services.site_agent.vault.told_models import ISOLATING
 
 KINDS: Any = ("join", "round", "evaluate")
@@ -69,6 +70,31 @@ def found_in(answers: list[Any], rows: np.ndarray) -> set[int]:
                 cosine = np.abs(rows @ gap) / np.linalg.norm(gap) / np.linalg.norm(rows, axis=1)
                 found.update(np.flatnonzero(cosine > 1 - 1e-10).tolist())
     return found
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_a_row_that_comes_between_two_runs_is_in_no_difference_of_their_answers(
+    asleep: bool, make_site: Any, make_table: Any, write_csv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if asleep:
+        monkeypatch.setattr(OtherVersions, "pairs", lambda *_: set())
+        monkeypatch.setattr(OtherVersions, "differences", lambda *_: set())
+    header, *rows = make_table(60)
+    table = [[*header, "part"], *([*row, "test" if row[-1] == "leak" and place < 20 else "train"]
+                                  for place, row in enumerate(rows))]
+    site = make_site(table, policy=rules(), split_column="part")
+    before = sweep(site, np.linspace(0.3, 0.8, 12))
+    write_csv([*table, [47.5, 2.25, 1.125, "leak", "train"]], "site/data.csv")
+    after = sweep(site, np.linspace(0.3, 0.8, 12), run_id="b" * 32)
+    assert all(isinstance(answer, SiteUpdate) for answer in (*before, *after))
+    features = site.door._vault.current().train.features
+    count, found = len(features), set[int]()
+    for first in before:
+        for second in after:
+            gap = (count * second.arrays["slope"][0] - (count - 1) * first.arrays["slope"][0])[:3]
+            cosine = np.abs(features @ gap) / np.linalg.norm(features, axis=1) / max(float(np.linalg.norm(gap)), 1e-9)
+            found.update(np.flatnonzero(cosine > 1 - 1e-10).tolist())
+    assert (count - 1 in found) if asleep else not found
 
 
 def test_without_another_answer_an_oem_is_refused_before_it_has_rows(

@@ -14,10 +14,12 @@ import pytest
 from models.methods.row_account import RowAccount
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure import SKETCH, Differences
-from services.site_agent.vault.exposure_gate import ExposureGate, alike_rows
+from services.site_agent.vault.exposure import Differences
+from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.guard import VaultGuard
+from services.site_agent.vault.sketches import SKETCH
+from services.site_agent.vault.version_exposure import alike_rows
 
 RUN = "a" * 32
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.site_agent.vault.exposure import SKETCH, Differences
+from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.exposure_record import directions_kept
+from services.site_agent.vault.sketches import SKETCH
 from services.site_agent.vault.span import Span
 from tests.oracles.isolated_rows import activity, searched
 

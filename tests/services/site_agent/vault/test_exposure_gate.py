@@ -14,9 +14,10 @@ from models.methods.row_account import RowAccount
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault import exposure_record
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure_gate import ExposureGate, data_digest
+from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.exposure_words import exposure_lines, exposure_summary
+from services.site_agent.vault.version_exposure import data_digest
 from tests.oracles.isolated_rows import activity, searched
 
 RUN, NEXT_RUN = "a" * 32, "b" * 32

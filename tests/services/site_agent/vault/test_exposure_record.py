@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from services.site_agent.vault import exposure_record
-from services.site_agent.vault.exposure import SKETCH
-from services.site_agent.vault.exposure_record import VERSIONS_KEPT, Addition, ExposureRecord, directions_kept
+from services.site_agent.vault.exposure_entries import Addition
+from services.site_agent.vault.exposure_record import VERSIONS_KEPT, ExposureRecord, directions_kept
+from services.site_agent.vault.sketches import SKETCH
 from services.site_agent.vault.span import Figures
 
 RUN, NEXT_RUN = "a" * 32, "b" * 32

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from services.site_agent.limits.kinds import kind_of
-from services.site_agent.vault.exposure import ANY_KIND, SKETCH, UNKNOWN_KIND, Differences
-from services.site_agent.vault.factors import rows_in_spans
+from services.site_agent.vault.exposure import Differences
+from services.site_agent.vault.factors import ANY_KIND, UNKNOWN_KIND, rows_in_spans
+from services.site_agent.vault.sketches import SKETCH
 
 ROWS = 40
 

@@ -12,8 +12,9 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.rules.policy import SitePolicy
-from services.site_agent.vault.exposure import SKETCH, Differences
+from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.few_rows import LATE, OF_PRODUCTS, leaves_few
+from services.site_agent.vault.sketches import SKETCH
 
 PLAIN = {"loss": "hinge", "radius": {"rule": "fixed", "value": 0.01}}
 PRODUCTS = {"kind": "products", "features": [0, 1, 2], "squares": True}
@@ -50,7 +51,7 @@ def test_vectors_are_held_to_the_late_ones_where_few_rows_are_asked_about() -> N
     assert not found.copy().admits([five, two])
     for _ in range(LATE):
         found.note(rng.random(rows))
-    assert len(found.late) == LATE and found.admits([two])
+    assert len(found.late.vectors) == LATE and found.admits([two])
 
 
 def rules() -> SitePolicy:

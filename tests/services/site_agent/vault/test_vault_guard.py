@@ -22,10 +22,11 @@ from models.simulation.federation import train
 from models.worst_case.risk import site_risk
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure import SKETCH, Differences
+from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.exposure_gate import ExposureGate
 from services.site_agent.vault.exposure_record import ExposureRecord
 from services.site_agent.vault.guard import VaultGuard
+from services.site_agent.vault.sketches import SKETCH
 
 Make = Callable[[int, np.random.Generator], np.ndarray]
 
