@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.site_agent.vault.exposure import SKETCH, Differences
+from services.site_agent.vault.exposure import Differences
 from services.site_agent.vault.row_directions import OF_COEFFICIENTS, RowDirections
+from services.site_agent.vault.sketches import SKETCH
 
 ANGLE = 0.002
 
