@@ -27,21 +27,37 @@ class _Field:
     low: int
     high: int
     words: tuple[str, ...] = ()
+    again: int | None = None  # another number for the lowest, beyond the highest
 
     def read(self, text: str) -> frozenset[int]:
         """Numbers that a field's text stands for."""
         return frozenset(number for term in text.split(",") for number in self._term(term))
+
+    def check(self, text: str) -> None:
+        """Refuse a range that begins where it ends, such as ``3-3`` or ``59/5``: Prefect takes it for all numbers."""
+        for term in text.split(","):
+            found = _TERM.fullmatch(term)
+            if found is None or found["first"] == "*" or not (found["last"] or found["step"]):
+                continue
+            first, last = self._number(found["first"]), found["last"]
+            if first >= (self._number(last) if last else self.high):
+                raise InvalidInputError(
+                    f"cron: {term[:40]!r} is a range of one {self.name}: write {found['first']}", code="bad_cron"
+                )
 
     def _term(self, term: str) -> range:
         found = _TERM.fullmatch(term)
         if found is None:
             raise self._error(term)
         first, last, step = found["first"], found["last"], int(found["step"] or 1)
-        if first == "*" and last is None:
-            start, end = self.low, self.high
-        else:
+        start, end = self.low, self.high
+        if first != "*" or last is not None:
             start = self._number(first)
             end = self._number(last) if last else (self.high if found["step"] else start)
+            if start == self.again and last is None:
+                start, end = self.low, end if found["step"] else self.low
+            if (last or found["step"]) and start == end:
+                start, end = self.low, self.high
         if step < 1 or end < start:
             raise self._error(term)
         return range(start, end + 1, step)
@@ -49,12 +65,17 @@ class _Field:
     def _number(self, text: str) -> int:
         if text.lower() in self.words:
             return self.low + self.words.index(text.lower())
-        if not (text.isascii() and text.isdigit() and self.low <= int(text) <= self.high):
+        if not (text.isascii() and text.isdigit() and self.low <= int(text) <= self._highest):
             raise self._error(text)
         return int(text)
 
+    @property
+    def _highest(self) -> int:
+        return self.high if self.again is None else self.again
+
     def _error(self, text: str) -> InvalidInputError:
-        return InvalidInputError(f"cron: {text[:40]!r} is no {self.name} ({self.low} to {self.high})", code="bad_cron")
+        known = f"{self.low} to {self._highest}"
+        return InvalidInputError(f"cron: {text[:40]!r} is no {self.name} ({known})", code="bad_cron")
 
 
 _FIELDS: Final = (
@@ -62,7 +83,7 @@ _FIELDS: Final = (
     _Field("hour", 0, 23),
     _Field("day of the month", 1, 31),
     _Field("month", 1, 12, tuple(_MONTHS)),
-    _Field("day of the week", 0, 7, tuple(_WEEKDAYS)),
+    _Field("day of the week", 0, 6, tuple(_WEEKDAYS), again=7),
 )
 
 
@@ -72,12 +93,9 @@ def check_cron(text: str) -> None:
     Five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday), each a list of ``*``,
     numbers, ranges ``a-b`` and steps ``/n``; months and weekdays also by their English three-letter names.
     """
-    parts = text.split()
-    if len(parts) != len(_FIELDS):
-        raise InvalidInputError(
-            f"cron: five fields are needed (minute hour day month weekday), got {len(parts)}", code="bad_cron"
-        )
-    _, _, days, months, _ = (field.read(part) for field, part in zip(_FIELDS, parts, strict=True))
+    parts, (_, _, days, months, _) = _read(text)
+    for field, part in zip(_FIELDS, parts, strict=True):
+        field.check(part)
     if parts[4].startswith("*") and min(days) > max(_LONGEST[month - 1] for month in months):
         raise InvalidInputError("cron: this day of the month is in none of these months", code="bad_cron")
 
@@ -85,15 +103,13 @@ def check_cron(text: str) -> None:
 def next_times(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
     """The next ``count`` moments of a schedule later than ``after``, in UTC; fewer where five years hold fewer.
 
-    Where both days are restricted, either is enough, as cron has it. A local time that the clocks skip comes as Prefect
-    has it, which starts the runs: as much earlier as they skip (2:30 at 1:30, at an hour's change), from Python 3.13 on
-    as much later (3:30); one that they show twice comes the first time.
+    Where both days are restricted, either is enough, as cron has it; ``*/2`` restricts too. A local time that the
+    clocks skip comes as Prefect has it, which starts the runs: as much earlier as they skip (2:30 at 1:30, at an hour's
+    change), from Python 3.13 on as much later (3:30); one that they show twice comes the first time.
     """
-    check_cron(text)
-    parts = text.split()
-    minutes, hours, days, months, weekdays = (field.read(part) for field, part in zip(_FIELDS, parts, strict=True))
+    parts, (minutes, hours, days, months, weekdays) = _read(text)
     weekdays = frozenset(day % 7 for day in weekdays)
-    either = not parts[2].startswith("*") and not parts[4].startswith("*")
+    either = not (_is_open(parts[2], len(days) == 31, parts[4]) or _is_open(parts[4], len(weekdays) == 7, parts[2]))
     zone, found = ZoneInfo(timezone), list[datetime]()
     first = after.astimezone(zone).date()
     for offset in range(_LOOK_AHEAD_DAYS):
@@ -109,6 +125,21 @@ def next_times(text: str, timezone: str, after: datetime, count: int) -> list[da
             if len(found) >= count:
                 return found
     return found
+
+
+def _read(text: str) -> tuple[list[str], list[frozenset[int]]]:
+    """The five fields of a schedule, and what numbers each stands for, as Prefect reads them, which starts the runs."""
+    parts = text.split()
+    if len(parts) != len(_FIELDS):
+        raise InvalidInputError(
+            f"cron: five fields are needed (minute hour day month weekday), got {len(parts)}", code="bad_cron"
+        )
+    return parts, [field.read(part) for field, part in zip(_FIELDS, parts, strict=True)]
+
+
+def _is_open(part: str, is_all: bool, other: str) -> bool:
+    """Whether a field of days restricts nothing: ``*``, or all of its days where the other field has a ``*``."""
+    return "*" in part.split(",") or (is_all and "*" in other)
 
 
 def _moment(local: datetime, zone: ZoneInfo) -> datetime:

@@ -2,7 +2,8 @@
 
 MLflow copies this file into the model ("models from code") and runs it in the serving process, so it may import only
 what ``pip_requirements`` of the model names. It repeats the few lines of arithmetic of the predictor on purpose; a test
-holds the two to the same answers.
+holds the two to the same answers. It stays one file, longer than others: a second one beside it would be a module of
+one name in every version, and a process that serves two versions would run the code of the first for both.
 """
 
 from __future__ import annotations

@@ -1,76 +1,15 @@
+"""Sites, webhooks, the audit trail, and what is wrong with a home folder or a file."""
+
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api.cli.token import read_end
-from services.contracts.access.identity import Role
-from services.identity.tokens import check, token_id_of
-from services.plant_simulator.assets import builtin_asset_type_path
-from tests.api.conftest import SITES, a_plan
-
-NOW = datetime(2031, 1, 1, 12, tzinfo=UTC)
-PUMP = str(builtin_asset_type_path("triplex-pump"))
-
-
-def actions(behind: Any) -> list[tuple[str, str, str]]:
-    events = behind.store.audit.list_events()
-    assert all(event.actor.startswith("cli:") and event.role is Role.ADMINISTRATOR for event in events)
-    return [(event.action, event.target, event.reason) for event in events]
-
-
-def test_a_token_is_made_listed_and_revoked(shell: Any, behind: Any) -> None:
-    code, out, err = shell.run("token", "create", "--role", "operator", "--name", "shift lead", "--days", "7")
-    secret = out.strip()
-    assert (code, out.count("\n")) == (0, 1)
-    assert "shift lead" in err and secret not in err
-    token = check(secret, behind.store.tokens.find(token_id_of(secret)), datetime.now(UTC))
-    assert token.role is Role.OPERATOR
-    made = shell.read("token", "create", "--role", "viewer", "--name", "other")
-    assert token_id_of(made["token"]) == made["token_id"]
-    assert [item["name"] for item in shell.read("token", "list")] == ["other", "shift lead"]
-    assert secret not in shell.good("token", "list")
-    shell.good("token", "revoke", token.token_id, "--reason", "left")
-    assert shell.read("token", "list")[1]["revoked_at"] is not None
-    assert [(action, reason) for action, _, reason in actions(behind)] == [
-        ("token.revoke", "left"), ("token.create", ""), ("token.create", ""),
-    ]
-    assert "other" in shell.refused("token", "create", "--role", "viewer", "--name", "other")
-    assert "no token" in shell.refused("token", "revoke", "0" * 12)
-
-
-@pytest.mark.parametrize(("text", "end"), [
-    ("12h", NOW + timedelta(hours=12)), ("90d", NOW + timedelta(days=90)),
-    ("2031-02-03", datetime(2031, 2, 3, tzinfo=UTC)), ("2031-02-03T04:00+02:00", datetime(2031, 2, 3, 2, tzinfo=UTC)),
-])
-def test_ends_of_tokens_are_read(text: str, end: datetime) -> None:
-    assert read_end(text, NOW) == end
-
-
-def test_a_token_with_an_end_and_scopes(shell: Any) -> None:
-    made = shell.read("token", "create", "--role", "viewer", "--name", "x", "--expires", "12h", "--scope", "diagnose")
-    lifetime = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
-    assert abs(lifetime - timedelta(hours=12)) < timedelta(minutes=1)
-    assert made["scopes"] == ["diagnose"]
-    for text in ("soon", "12", "2020-01-01", "1.5d"):
-        refused = shell.refused("token", "create", "--role", "viewer", "--name", "y", "--expires", text)
-        assert "no end" in refused or "must be positive" in refused
-
-
-@pytest.mark.parametrize(("text", "why"), [
-    ("400d", "is too far away"), ("31d", "is too far away"), ("721h", "is too far away"),
-    ("2099-01-01", "is too far away"), ("0h", "is over already"), ("2020-01-01", "is over already"),
-    ("999999999d", "is later than any date"),
-])
-def test_a_code_that_may_not_hold_so_long_is_told_how_long_it_may(shell: Any, text: str, why: str) -> None:
-    said = shell.refused("site", "enrol-code", "plant-7", "--expires", text)
-    assert f"{text} {why}" in said and "7d" in said or "90d" in said
-    assert "expires_hours" not in said and len(said.splitlines()) == 1
+from tests.api.cli.changes import PUMP, actions
 
 
 def test_a_site_is_enrolled_suspended_activated_and_removed(
@@ -100,82 +39,6 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(
     ]
 
 
-def test_a_plan_is_created_triggered_and_its_run_cancelled(
-    shell: Any, behind: Any, plan_file: Callable[..., str]
-) -> None:
-    assert "not there" in shell.refused("plan", "create", plan_file())
-    shell.good("asset-type", "add", PUMP)
-    assert "schedule 0 2 * * *" in shell.good("plan", "create", plan_file('[gates]\nmin_site_f1 = 0.8'))
-    assert "already" in shell.refused("plan", "create", plan_file())
-    assert shell.good("plan", "pause", "nightly") == "plan nightly is paused\n"
-    assert shell.read("plan", "show", "nightly")["paused"] is True
-    assert "min_site_f1" in shell.good("plan", "show", "nightly")
-    shell.good("plan", "resume", "nightly")
-    assert [item["plan"]["name"] for item in shell.read("plan", "list")] == ["nightly"]
-    assert "nightly" in shell.good("plan", "list")
-    run_id = shell.good("plan", "trigger", "nightly", "--reason", "new pumps").strip()
-    assert run_id in shell.refused("plan", "trigger", "nightly")
-    assert shell.read("run", "show", run_id)["status"] == "pending"
-    assert run_id in shell.good("run", "list", "--status", "pending")
-    assert shell.read("run", "list", "--plan", "nobody") == []
-    assert shell.read("run", "rounds", run_id) == []
-    code, said, aside = shell.run("run", "cancel", run_id)
-    assert (code, said) == (0, f"run {run_id} will stop\n")
-    assert f"run {run_id} is not ended yet: no flows process runs on" in aside
-    assert shell.read("run", "show", run_id)["cancel_requested"] is True
-    assert "cancel_requested  yes" in shell.good("run", "show", run_id)
-    assert [action for action, _, _ in actions(behind)] == [
-        "run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.create", "asset_type.put",
-    ]
-
-
-def test_a_run_is_triggered_with_terms_of_its_own(shell: Any, behind: Any, plan_file: Callable[..., str]) -> None:
-    shell.good("asset-type", "add", PUMP)
-    shell.good("plan", "create", plan_file())
-    for given, said in (("reveal=sums", "reveal cannot be set for one run"), ("max_rounds=many", "max_rounds")):
-        assert said in shell.refused("plan", "trigger", "nightly", "--set", given)
-    run_id = shell.good("plan", "trigger", "nightly", "--set", "max_rounds=50", "--set", "auto_promote=false").strip()
-    assert shell.read("run", "show", run_id)["plan"]["overrides"] == {"max_rounds": 50, "auto_promote": False}
-    shown = shell.good("run", "show", run_id)
-    assert "for this run alone" in shown and "max_rounds = 50" in shown and "auto_promote = false" in shown
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('sites = ["nobody"]', "not enrolled: nobody"),
-        ('method = "magic"', "level-bundle"),
-        ("cron = 5", "not TOML"),  # the file has one already
-        ('colour = "red"', "colour"),
-        ("min_sites = 0", "min_sites"),
-        ("[spec]\nlabel_flip_cost = -1", "spec.label_flip_cost"),
-        ("[spec]\nlabel_flip_cost = 0.0", "spec.label_flip_cost"),
-        ("[spec.radius]\nrule = 'fixed'\nvalue = nan", "spec.radius.value"),
-        ("[spec.radius]\nrule = 'fixed'\nvalue = -0.1", "spec.radius.value"),
-        ("[spec]\ntransport_norm = 'l3'", "spec.transport_norm"),
-        ("[parameters]\nspeed = 1.0", "no parameter 'speed'"),
-        ("[tuning]\nradius = [3.0]", "two candidates at least to choose from, got 1"),
-        ("[tuning]\nradius = [1.0, 3.0]\nbudget = 0.9", "from 1 to 3 trainings, got a budget of 0.9"),
-        ("tuning = 'often'", 'tuning: a tuning is "auto", or a table of what is tried'),
-        ("[spec]\nlift = 'spline'", "spec.lift: the kind of a lift is fourier, spline, products or nystrom, as in"),
-        ("[tuning]\nfolds = 4", "two candidates at least to choose from, got 1"),
-        ("coverage = 0.0", "coverage: Input should be greater than 0"),
-        ("coverage = '0.9'", "coverage: Input should be a valid number"),
-        ("coverage = 1.0", "coverage: Input should be less than 1"),
-        ("coverage = 0.9\ncoverage_shift = 0.2", "ask for less than 0.8"),
-        ("spec = { support = { matrix = [[1.0]], limits = [1.0] }, lift = { kind = 'spline', segments = 2 } }",
-         "leave out the lift, or the polytope"),
-        ("sites = ['a', 'b']\nsite_settings = {a = {weight = 0.5}, b = {weight = 0.6}}", "sum to 1.1"),
-    ],
-)
-def test_a_plan_file_that_does_not_fit_is_refused(
-    shell: Any, behind: Any, plan_file: Callable[..., str], text: str, said: str
-) -> None:
-    shell.good("asset-type", "add", PUMP)
-    assert said in shell.refused("plan", "create", plan_file(text))
-    assert behind.store.plans.list_plans() == []
-
-
 def test_files_that_are_not_there_or_no_toml_are_refused(shell: Any, tmp_path: Path) -> None:
     missing = str(tmp_path / "nothing.toml")
     binary = tmp_path / "binary.toml"
@@ -196,36 +59,6 @@ def test_unknown_things_are_one_line(shell: Any) -> None:
         shell.refused(*command)
 
 
-def test_models_are_shown_promoted_and_rolled_back(shell: Any, behind: Any) -> None:
-    assert [model["name"] for model in shell.read("model", "list") if model["name"] == "pumps"] == ["pumps"]
-    assert shell.read("model", "show", "pumps")["versions"][0]["version"] == "1"
-    assert shell.read("model", "show", "pumps", "champion")["certified_gap"] == 8e-4
-    assert "plant-east" in shell.good("model", "show", "pumps", "1")
-    fair = shell.good("model", "fairness", "pumps", "1")
-    assert "WORST-CASE RISK" in fair and "Gini coefficient" in fair and "plant-west" in fair
-    assert "figures of 2 sites only" in fair and fair == shell.good("model", "fairness", "pumps")
-    (indices,) = shell.read("model", "fairness", "pumps", "champion")["indices"]
-    assert (indices["relative_unfairness"], indices["gini"]) == (1.0, 0.0)
-    assert "champion already" in shell.refused("model", "promote", "pumps", "--reason", "again")
-    assert "no champion before" in shell.refused("model", "rollback", "pumps", "--reason", "bad")
-    code, _, err = shell.run("model", "rollback", "pumps")
-    assert (code, "--reason" in err) == (2, True)
-    assert behind.store.audit.list_events() == []
-
-
-def test_promotion_and_rollback(shell: Any, behind: Any, a_model: Callable[..., list[str]]) -> None:
-    name = f"cmd-{behind.store.engine.dialect.name}"
-    first, second = a_model(behind, name, 0.9, 0.5)
-    said = shell.good("model", "promote", name, first, "--reason", "tested")
-    assert said == f"version {first} of model {name} is champion\n"
-    assert "min_site_f1" in shell.refused("model", "promote", name, "--reason", "hope")
-    said = shell.good("model", "promote", name, "--reason", "hope", "--ignore-gates")
-    assert said == f"version {second} of model {name} is champion instead of {first}\n"
-    said = shell.good("model", "rollback", name, "--reason", "false alarms")
-    assert said == f"version {first} of model {name} is champion again instead of {second}\n"
-    assert [reason for _, _, reason in actions(behind)] == ["false alarms", "hope", "tested"]
-
-
 def test_of_a_webhook_that_was_sent_nothing_nothing_is_said_to_have_arrived(
     shell: Any, behind: Any, a_model: Callable[..., list[str]]
 ) -> None:
@@ -235,24 +68,6 @@ def test_of_a_webhook_that_was_sent_nothing_nothing_is_said_to_have_arrived(
     header, line = shell.good("webhook", "list").splitlines()
     assert "GOES ON AFTER" in header and "ARRIVED" not in header
     assert line[header.index("GOES ON AFTER"):].split()[:2] == [str(number), "-"]
-
-
-def test_what_is_exported_and_unlearned_is_told_as_json_too(
-    shell: Any, behind: Any, a_model: Callable[..., list[str]], new_key: Callable[[], str]
-) -> None:
-    name = f"told-{behind.store.engine.dialect.name}"
-    (number,) = a_model(behind, name, 0.9)
-    header = shell.home / "pump.h"
-    told = shell.read("model", "export", name, number, "--format", "c99", "--out", str(header))
-    assert told == {"model": name, "version": number, "file": str(header), "bytes": header.stat().st_size}
-    shell.good("asset-type", "add", PUMP)
-    for site in SITES:
-        behind.store.sites.enrol(site, new_key(), ["triplex-pump"])
-    behind.store.plans.create(a_plan(name, sites=SITES))
-    assert "site: a name has 1 to 40 lower-case" in shell.refused("model", "unlearn", name, "--site", "Plant_East")
-    gone = shell.read("model", "unlearn", name, "--site", SITES[0])
-    assert (gone["model"], gone["versions"], gone["purge"]) == (name, [number], "promotion")
-    assert behind.store.audit.list_events(limit=1)[0].reason == "the plant left"
 
 
 def test_the_audit_trail_is_listed_and_verified(shell: Any, behind: Any) -> None:

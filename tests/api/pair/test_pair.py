@@ -21,7 +21,7 @@ from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, check_sign
 from services.plant_simulator.assets import builtin_asset_type
 from tests.api.conftest import FOUNDER, RUN_ID, SITES, a_plan, put_model
 from tests.api.console.conftest import Person
-from tests.api.webhooks.test_webhooks import receiver
+from tests.api.webhooks.conftest import receiver
 from tests.waiting import PATIENCE, wait_until
 
 __all__ = ["receiver"]

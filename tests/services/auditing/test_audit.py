@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.auditing.auditor import AuditCase, audit
+from services.auditing.auditor import AuditCase, Finding, audit
 from services.auditing.questions import Question
 from services.auditing.request import unsealed
 from services.auditing.verdict import judged, read_verdict, verify_sum_evidence
@@ -103,8 +104,15 @@ def test_a_case_that_the_plants_did_not_sign_convicts_nobody(found: tuple[Cohort
     first = {**case.commitments[0], "plant-1": case.commitments[0]["plant-2"]}
     swapped = {**case.sealed, "plant-1": case.sealed["plant-2"]}
     fewer = {name: each for name, each in case.masked[0].items() if name != "plant-1"}
-    one, _ = case.request.rounds
+    one, other = case.request.rounds
+    relabelled = case.sealed["plant-1"].model_copy(update={"box": case.sealed["plant-2"].box})
+    points = replace(other.asked, points=other.asked.points + 1.0)
+    elsewhere = other.model_copy(update={"question": points.frame()})
     for change, words in (
+        ({"sealed": {**case.sealed, "plant-1": relabelled}}, "box of plant-1 is not signed"),
+        ({"request": case.request.model_copy(update={"rounds": (one, elsewhere)})}, "not of the question of round"),
+        ({"request": case.request.model_copy(update={"rounds": (one, one)}), "masked": case.masked[:1] * 2,
+          "commitments": case.commitments[:1] * 2}, "each once"),
         ({"commitments": (first, case.commitments[1])}, "stands for plant-1"),
         ({"commitments": case.commitments[::-1]}, "not of the question"),
         ({"sealed": swapped}, "box of plant-1 is not signed"),
@@ -114,6 +122,29 @@ def test_a_case_that_the_plants_did_not_sign_convicts_nobody(found: tuple[Cohort
     ):
         with pytest.raises(InvalidInputError, match=words):
             audit(of(case, **change), key)
+
+
+def test_three_rounds_are_audited_only_where_all_are(cohort: Make) -> None:
+    plants = cohort()
+    for _ in range(3):
+        assert plants.round() == []
+    case = plants.case(1, 2, 3, every_round=True)
+    assert [each.kind for each in audit(case, plants.files["auditor"], every_round=True)] == ["nobody"]
+    with pytest.raises(InvalidInputError, match="contradict each other nowhere"):
+        audit(case, plants.files["auditor"])
+
+
+def test_a_verdict_convicts_nobody_beside_the_cohort(found: tuple[Cohort, AuditCase]) -> None:
+    cohort, case = found
+    key = cohort.files["auditor"]
+    for site, convicts in (("plant-2", True), ("plant-9", False)):
+        verdict, files = judged(case, [Finding(site, "silent", "opened nothing")], cohort.auditor, signer(key))
+        assert files == {}
+        if convicts:
+            assert set(read_verdict(verdict.text(), cohort.auditor, cohort.cohort).convicted) == {site}
+            continue
+        with pytest.raises(NotProvenError, match="convicts plant-9, which is not in the cohort"):
+            read_verdict(verdict.text(), cohort.auditor, cohort.cohort)
 
 
 def test_a_question_reads_back_as_it_was_written(cohort: Make) -> None:

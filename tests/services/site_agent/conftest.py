@@ -18,6 +18,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import Signer, encode
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate, Task
+from services.site_agent.cli import main
 from services.site_agent.door.local_round import LocalRound
 from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.outgoing.egress import Egress
@@ -99,6 +100,19 @@ def write_csv(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def home(
+    tmp_path: Path, asset_type_file: Path, make_table: Any, write_csv: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+) -> Path:
+    """A site over a CSV file, made by ``init``."""
+    data = write_csv(make_table(60))
+    arguments = ["--dir", str(tmp_path / "home"), "--asset-type", str(asset_type_file), "--data", str(data)]
+    assert main(["init", "--site-id", "plant-1", *arguments]) == 0
+    capsys.readouterr()
+    return tmp_path / "home"
 
 
 @pytest.fixture

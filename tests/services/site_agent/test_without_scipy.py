@@ -129,8 +129,9 @@ def test_every_answer_is_the_same(
 DOORS = (
     "door/test_tuning_at_the_door.py", "door/test_calibration_at_the_door.py", "door/test_networks_at_the_door.py",
     "door/test_noise_at_the_door.py", "door/test_sums_at_the_door.py", "door/test_exposure_at_the_door.py",
-    "door/test_targets.py", "test_cli.py", "own_use/test_local_predictor.py", "door/test_local_round.py",
-    "console/test_figures.py",
+    "door/test_targets.py", "door/test_local_round.py", "own_use/test_local_predictor.py",
+    "own_use/test_local_coverage.py", "own_use/test_sample_stream.py", "own_use/test_signed_models.py", "test_cli.py",
+    "test_init.py", "console/test_figures.py",
 )
 
 

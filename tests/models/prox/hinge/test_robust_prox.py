@@ -145,6 +145,16 @@ def test_more_rows_tie_than_there_are_weights(make_site, objective, norm, n):
     assert found.value == pytest.approx(objective(found.point, site, centre, 1e-3, 0.0), rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e155, 1e200])
+def test_a_step_whose_numbers_overflow_is_refused(make_site, size):
+    site = make_site(40)
+    large = SiteProblem(size * site.features, site.labels, site.spec)
+    for far, centre in ((large, np.ones(6)), (site, np.full(6, size))):
+        with pytest.raises(ProblemError, match="scale them to order 1"):
+            robust_prox(far, centre, 0.1)
+
+
 def test_repeated_rows_weigh_like_one(make_site):
     site, centre = make_site(30), np.ones(6)
     thrice = SiteProblem(np.tile(site.features, (40, 1)), np.tile(site.labels, 40), site.spec)

@@ -69,8 +69,9 @@ def test_over_every_group_the_least_share_counts_and_over_mixtures_that_of_the_w
 def test_whether_a_row_is_strange_is_asked_of_all_rows_together() -> None:
     said = {site: told(seed, 120) for seed, site in enumerate(SITES)}
     found = calibration(a_run(), said, ALONE)
-    pooled = sum(said[site]["counts"][1] for site in SITES)
-    np.testing.assert_allclose(found.held["size"], pooled / (360 + 3))
+    for place, row in ((1, "size"), (2, "reach")):
+        pooled = sum(said[site]["counts"][place] for site in SITES)
+        np.testing.assert_allclose(found.held[row], pooled / (360 + 3))
     assert found.n_test == 360 and found.strangest("size") < np.inf
     few = calibration(a_run(), {"a": told(1, 30)}, ALONE)
     assert few.strangest("size") == np.inf, "30 rows do not tell one in forty"
@@ -87,9 +88,16 @@ def test_a_cohorts_sum_counts_with_all_of_its_plants() -> None:
 
 def test_who_counts_nothing_is_missing_and_with_nobody_the_version_says_so() -> None:
     some = calibration(a_run(), {"a": SAID["a"]}, ALONE)
-    assert some.missing == 2 and len(some.groups) == 1 and not some.lacks(0.9)
+    assert some.missing == 2 and len(some.groups) == 1 and not some.lacks(0.9) and not some.asked
     none = calibration(a_run(coverage=0.95), {}, ALONE)
     assert none.asked and none.missing == 3 and "no plant counted" in none.lacks(0.95)
+
+
+def test_what_one_plant_did_not_tell_or_cannot_have_counted_is_said() -> None:
+    silent = calibration(a_run(), SAID | {"b": told(1, classes=False)}, ALONE)
+    assert silent.scale is None and silent.missing == 0 and not silent.lacks(0.9)
+    wrong = calibration(a_run(), SAID | {"b": SAID["b"] | {"n_test": np.array(10.0)}}, ALONE)
+    assert wrong.note.startswith("the counts cannot be: ") and not wrong.held and not wrong.groups
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ def test_a_machine_is_on_one_side_with_all_of_its_rows(load: Any, asset_type: As
     sides = {name: held[[other == name for other in machines]].mean() for name in machines}
     assert set(sides.values()) == {0.0, 1.0}
     assert sum(sides.values()) == 2, "a quarter of ten machines, to a whole one"
+    others = [read(load(machines, machine_column="extra", seed=seed), asset_type).split for seed in range(1, 5)]
+    assert any(not np.array_equal(other, held) for other in others)
     dataset = Vault(source, asset_type).current()
     assert (len(dataset.train), len(dataset.test)) == (48, 12) and dataset.train.features.shape[1] == 3
 
@@ -76,6 +78,7 @@ def test_a_cut_among_equal_times_takes_them_all_or_what_comes_after() -> None:
         (["3"] * 39 + ["yesterday"], {"time_column": "extra"}, "line 41: column 'extra' must hold a number"),
         (["3"] * 39 + ["nan"], {"time_column": "extra"}, "line 41: column 'extra' must hold a number"),
         (["a"] * 39 + [""], {"machine_column": "extra"}, "line 41: column 'extra' holds an empty cell"),
+        (["", *["a"] * 39], {"machine_column": "extra"}, "line 2: column 'extra' holds an empty cell"),
         (["a"] * 40, {"machine_column": "machine"}, "no column 'machine' for holding out"),
     ],
 )

@@ -1,0 +1,174 @@
+"""Whoever is slow, dead or always busy holds up no other webhook."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from api.webhooks import delivery
+from api.webhooks.delivery import Deliverer
+from services.contracts.access.identity import Role
+from services.round_store.operation_tables import WebhookRow
+from tests.api.webhooks.conftest import HOOKS, Receiver, add, due_now, happen
+from tests.waiting import PATIENCE, wait_until
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the death that is meant
+def test_who_dies_in_its_turn_keeps_a_webhook_for_a_minute(world: Any, receiver: Receiver) -> None:
+    def send(url: str, body: bytes, headers: dict[str, str]) -> int:
+        delivery.post(url, body, headers)
+        raise SystemExit  # ends its thread
+
+    add(world, receiver.url)
+    happen(world, "one")
+    Deliverer(world.backend, send).look()
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    left = (hook.due_at - datetime.now(UTC)).total_seconds()
+    assert 2 * delivery.TIMEOUT_SECONDS < left <= 60.0
+    Deliverer(world.backend).look()  # not yet
+    due_now(world)
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun", "run.begun", "run.failed"]
+
+
+def test_two_processes_send_each_event_once(world: Any, receiver: Receiver) -> None:
+    add(world, receiver.url)
+    happen(world, *(f"plan-{number}" for number in range(5)))
+    threads = [threading.Thread(target=Deliverer(world.backend).look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    Deliverer(world.backend).look()
+    numbers = [json.loads(body)["number"] for _, body in receiver.heard]
+    assert numbers == sorted(set(numbers)) and len(numbers) == 10
+
+
+def test_an_answer_that_trickles_in_holds_up_nobody(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.5)
+    gone = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def trickle() -> None:
+            with listener.accept()[0] as one:
+                one.recv(65536)
+                one.sendall(b"HTTP/1.1 200 OK\r\n")
+                for _ in range(50):
+                    if gone.wait(0.1):
+                        return
+                    with suppress(OSError):
+                        one.sendall(b"X-More: y\r\n")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        hook = add(world, f"http://127.0.0.1:{listener.getsockname()[1]}/")["webhook"]["webhook_id"]
+        try:
+            answer = world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/test")
+        finally:
+            gone.set()
+            thread.join(PATIENCE)
+    assert answer.json() == {"delivered": False, "status": None, "reason": "no answer: TimeoutError"}
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+def test_a_host_that_is_no_name_is_refused_and_holds_up_no_other(world: Any, receiver: Receiver, host: str) -> None:
+    refused = world.call(Role.ADMINISTRATOR, "POST", HOOKS, {"url": f"https://{host}/"})
+    assert refused.status_code == 422 and "https://host/path" in refused.json()["detail"]
+    first = add(world, receiver.url + "/first")["webhook"]["webhook_id"]
+    with world.backend.store.database.write() as session:  # as one of before
+        session.execute(update(WebhookRow).values(url=f"https://{host}/"))
+    add(world, receiver.url)
+    happen(world, "one")
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun", "run.failed"]
+    assert world.backend.store.webhooks.get(first).last_failure.startswith("no answer: ")
+
+
+def test_a_slow_address_holds_up_no_other(world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes a message and says nothing: what goes to another does not wait until its time has run out."""
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", PATIENCE / 2)
+    webhooks, begun = world.backend.store.webhooks, ["run.begun", "run.failed"]
+    deliverer = Deliverer(world.backend)
+
+    def is_sent(kinds: list[str]) -> bool:
+        deliverer.begin()  # looks go on: the last turn of the one that answers may not be quite over
+        return receiver.kinds() == kinds
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        slow = add(world, f"http://127.0.0.1:{silent.getsockname()[1]}/")["webhook"]
+        add(world, receiver.url)
+        for count in (1, 2):
+            happen(world, f"plan-{count}")
+            wait_until(partial(is_sent, begun * count), "message to the one that answers")
+        found = webhooks.get(slow["webhook_id"])
+        assert (found.failures, found.last_number) == (0, slow["last_number"]), "it still has its first turn"
+    deliverer.look()  # its connection ended with the server
+    assert webhooks.get(slow["webhook_id"]).last_failure.startswith("no answer: ")
+
+
+def test_a_slow_address_gives_the_others_their_turn(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(*_: object) -> int:
+        time.sleep(0.01)
+        return 204
+
+    before = add(world, receiver.url)["webhook"]["last_number"]
+    happen(world, "one", "two")
+    with monkeypatch.context() as patch:
+        patch.setattr(delivery, "TIMEOUT_SECONDS", 0.0)
+        Deliverer(world.backend, slowly).look()
+    (hook,) = world.backend.store.webhooks.list_webhooks()
+    assert hook.last_number == before + 1, "one event, and the next webhook has its turn"
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.failed", "run.begun", "run.failed"]
+
+
+def test_as_many_that_fail_as_have_their_turn_at_once_hold_up_no_other(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for its next try takes no place, and who has waited longest is served first."""
+    monkeypatch.setattr(delivery, "WORKERS", 3)
+    for number in range(20):  # by chance none of them comes before the one that answers: 1 in 20
+        add(world, f"http://127.0.0.1:9/{number}")
+    add(world, receiver.url)
+    happen(world, "one")
+
+    def failing(url: str, body: bytes, headers: dict[str, str]) -> int:
+        return delivery.post(url, body, headers) if url == receiver.url else 500
+
+    deliverer = Deliverer(world.backend, failing)
+    for _ in range(7):
+        deliverer.look()
+    assert receiver.kinds() == ["run.begun", "run.failed"]
+    assert {hook.failures for hook in world.backend.store.webhooks.list_webhooks()} == {0, 1}
+
+
+def test_those_that_are_always_busy_leave_a_turn_to_the_others(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each turn ends after one event, so that something is due to all of them at every look."""
+    monkeypatch.setattr(delivery, "WORKERS", 1)
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", -1.0)
+    for number in range(3):
+        add(world, f"http://127.0.0.1:9/{number}")
+    happen(world, *(f"plan-{number}" for number in range(4)))
+    asked: list[str] = []
+
+    def busy(url: str, *_: object) -> int:
+        asked.append(url)
+        return 204
+
+    deliverer = Deliverer(world.backend, busy)
+    for _ in range(6):
+        deliverer.look()
+    assert sorted(asked[:3]) == sorted(asked[3:]) and len(set(asked)) == 3

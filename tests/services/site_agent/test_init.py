@@ -1,0 +1,116 @@
+"""``ballast-site init``: a site that runs as it is, or nothing at all."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from services.contracts.access import enrolment
+from services.contracts.keys.signing import check_public_key
+from services.site_agent.cli import main
+from services.site_agent.rules.policy import SitePolicy
+from services.site_agent.settings import CsvSource, ParquetSource, SimulatorSource, SiteSettings
+from services.site_agent.setup import enrol as enrolling
+from services.site_agent.setup.site_setup import SiteSetup, create_site
+from tests.services.site_agent.commands import Capture, config, failure
+
+
+def test_init_makes_a_site_that_runs_as_it_is(home: Path, capsys: Capture) -> None:
+    settings = SiteSettings.from_toml(home / "site.toml")
+    assert isinstance(settings.data, CsvSource) and settings.data.units["flow"] == "L/min"
+    assert SitePolicy.from_toml(settings.policy).asset_types == ("pump",)
+    assert main(["check", *config(home)]) == 0
+    assert main(["key", "show", *config(home)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    check_public_key(lines[-1])
+    assert any(line.startswith("training: 44 rows") for line in lines)
+
+
+def test_init_prints_the_public_key_on_its_last_line(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["init", "--site-id", "p", "--dir", str(tmp_path / "p"), "--data", str(tmp_path / "plant-1")]) == 0
+    check_public_key(capsys.readouterr().out.splitlines()[-1])
+    settings = SiteSettings.from_toml(tmp_path / "p" / "site.toml")
+    assert isinstance(settings.data, SimulatorSource) and settings.data.path == tmp_path / "plant-1"
+
+
+def test_init_knows_parquet_and_writes_servers_authority_and_methods(tmp_path: Path) -> None:
+    arguments = ["--server", "tls://a:1", "--server", "tls://b:2", "--ca", str(tmp_path / "ca.pem")]
+    arguments += ["--data", str(tmp_path / "x.parquet"), "--allow-method", "fdr-admm"]
+    assert main(["init", "--site-id", "p", "--dir", str(tmp_path / "p"), *arguments]) == 0
+    settings = SiteSettings.from_toml(tmp_path / "p" / "site.toml")
+    assert settings.servers == ("tls://a:1", "tls://b:2") and settings.ca == tmp_path / "ca.pem"
+    assert isinstance(settings.data, ParquetSource)
+    assert SitePolicy.from_toml(settings.policy).methods == ("fdr-admm",)
+
+
+WIDER = {
+    "--own-scores": {"own_scores"}, "--seen-alone": {"reveal"}, "--tell-figures": {"tell_drift", "tell_exposure"},
+}
+"""What each switch lets out that stays without it: the policy's lines that it changes."""
+
+
+@pytest.mark.parametrize("switch", WIDER)
+def test_a_switch_widens_its_own_lines_of_the_policy_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    """Of a site that is made by itself, and of one that is enrolled."""
+    found: list[dict[str, Any]] = []
+    enrolled: list[SiteSetup] = []
+
+    def enrols(setup: SiteSetup, url: str, code: str) -> enrolling.Enrolled:
+        enrolled.append(setup)
+        create_site(setup)
+        return enrolling.Enrolled("U", "pump", ("wss://a:1",), goes_by_proxy=False)
+
+    monkeypatch.setattr(enrolling, "enrol", enrols)
+    code = f"blse_plant-7_{'A' * 43}_{'A' * 43}"
+    monkeypatch.setattr(enrolment, "read_code", lambda text: SimpleNamespace(site_id="plant-7"))
+    for number, switches in enumerate(([], [switch])):
+        for name, command in (("init", ["--site-id", "p"]), ("enrol", ["--url", "https://a:1", "--code", code])):
+            home = tmp_path / f"{name}-{number}"
+            assert main([name, *command, "--dir", str(home), "--data", str(tmp_path / "x.csv"), *switches]) == 0
+            found.append(SitePolicy.from_toml(home / "policy.toml").model_dump())
+    assert [setup.site_id for setup in enrolled] == ["plant-7"] * 2
+    for narrow, wide in zip(found[:2], found[2:], strict=True):
+        assert {name for name in wide if wide[name] != narrow[name]} == WIDER[switch]
+        assert {str(wide[name]) for name in WIDER[switch]} <= {"True", "('sums', 'each site')"}
+
+
+def test_init_overwrites_nothing(home: Path, capsys: Capture) -> None:
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+    said = failure(capsys, "init", "--site-id", "plant-1", "--dir", str(home))
+    assert "exists already; nothing is overwritten" in said
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--site-id", "Plant One"], "site_id"),
+        (["--site-id", "p", "--server", "oem.example"], "nats://host:port"),
+        (["--site-id", "p", "--asset-type", "nowhere.toml"], "no asset type file"),
+        (["--site-id", "p", "--allow-method", "Bad Name"], "methods"),
+        (["--site-id", "p", "--allow-method", "afl", "--allow-method", "cohort-bundel"], "did you mean cohort-bundle"),
+    ],
+)
+def test_init_with_a_mistake_writes_nothing(
+    tmp_path: Path, capsys: Capture, arguments: list[str], expected: str
+) -> None:
+    assert expected in failure(capsys, "init", "--dir", str(tmp_path / "p"), *arguments)
+    assert not (tmp_path / "p").exists()
+
+
+def test_init_into_a_place_that_cannot_be_written_says_so(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot write to" in failure(capsys, "init", "--site-id", "p", "--dir", str(tmp_path / "file" / "p"))
+
+
+def test_the_written_settings_are_plain_toml_whatever_the_path(tmp_path: Path) -> None:
+    odd = tmp_path / 'a "quoted" Ölpumpe' / "rows.csv"
+    assert main(["init", "--site-id", "p", "--dir", str(tmp_path / "p"), "--data", str(odd)]) == 0
+    text = (tmp_path / "p" / "site.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text)["data"]["path"] == str(odd)

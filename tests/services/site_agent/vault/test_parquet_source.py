@@ -1,0 +1,110 @@
+"""Parquet: what it gives beside CSV, and what of it does not fit."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.target import Target
+from services.site_agent.settings import ParquetSource
+from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.reader import Vault
+from tests.services.site_agent.vault.misfits import Rows, keep_header, put
+
+
+def write_parquet(rows: Rows, path: Path, units: dict[str, str] | None = None) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {name: [row[number] for row in rows[1:]] for number, name in enumerate(rows[0])}
+    arrays = {name: pyarrow.array(cells) for name, cells in columns.items()}
+    fields = [
+        pyarrow.field(name, array.type, metadata={"unit": units[name]} if units and name in units else None)
+        for name, array in arrays.items()
+    ]
+    parquet.write_table(pyarrow.table(list(arrays.values()), schema=pyarrow.schema(fields)), path)
+
+
+def test_parquet_gives_what_csv_gives(load: Any, rows: Rows, asset_type: AssetType, tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    write_parquet(rows, path, units={"flow": "L/min"})
+    ours = Vault(ParquetSource(kind="parquet", path=path), asset_type).current()
+    theirs = load(rows)
+    np.testing.assert_array_equal(ours.train.features, theirs.train.features)
+    np.testing.assert_array_equal(ours.test.classes, theirs.test.classes)
+
+
+def test_gaps_of_the_target_and_blanks_around_words_are_read_from_parquet_as_from_csv(
+    load: Any, rows: Rows, asset_type: AssetType, tmp_path: Path
+) -> None:
+    rows[0].append("gap")
+    for number, row in enumerate(rows[1:]):
+        row[3] = f" {row[3]} "
+        row.append(None if number % 5 == 0 else float(number % 8))
+    write_parquet(rows, tmp_path / "data.parquet")
+    goal = asset_type.model_copy(update={"target": Target(name="gap", unit="mm", low=0.0, high=8.0)})
+    found = Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), goal).current()
+    known = [int(part.known("regression").sum()) for part in (found.train, found.test)]
+    assert sum(known) == 32 and len(found.train) + len(found.test) == 40
+    assert set(found.train.classes) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "units", "expected"),
+    [
+        (put(3, 1, None), None, "row 3: column 'ripple' holds an empty cell"),
+        (put(3, 1, float("nan")), None, "row 3: column 'ripple' holds NaN"),
+        (put(3, 3, "melted"), None, "row 3: label 'melted' is not a class"),
+        (put(0, 0, "q"), None, "no column 'flow'"),
+        (put(0, 0, "flow"), {"flow": "gpm"}, "flow is in 'gpm', the contract wants 'L/min'"),
+        (keep_header, None, "has columns but no rows"),
+    ],
+)
+def test_what_does_not_fit_in_parquet_is_said(
+    rows: Rows, asset_type: AssetType, tmp_path: Path, change: Any, units: Any, expected: str
+) -> None:
+    change(rows)
+    write_parquet(rows, tmp_path / "data.parquet", units)
+    with pytest.raises(VaultError, match=expected):
+        Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), asset_type).current()
+
+
+def test_text_in_a_number_column_of_parquet_and_a_broken_file(
+    rows: Rows, asset_type: AssetType, tmp_path: Path
+) -> None:
+    path = tmp_path / "data.parquet"
+    for row in rows[1:]:
+        row[1] = str(row[1])
+    write_parquet(rows, path)
+    vault = Vault(ParquetSource(kind="parquet", path=path), asset_type)
+    with pytest.raises(VaultError, match="column 'ripple' holds string, numbers are needed"):
+        vault.current()
+    for row in rows[1:]:
+        row[1] = True
+    write_parquet(rows, path)
+    with pytest.raises(VaultError, match="column 'ripple' holds bool, numbers are needed"):
+        vault.current()
+    path.write_bytes(b"PAR1 not really")
+    with pytest.raises(VaultError, match="cannot be read as Parquet"):
+        vault.current()
+
+
+def test_without_pyarrow_the_extra_is_named(
+    rows: Rows, asset_type: AssetType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data.parquet"
+    write_parquet(rows, path)
+    real_import = builtins.__import__
+
+    def no_pyarrow(name: str, *arguments: Any, **named: Any) -> Any:
+        if name.split(".")[0] == "pyarrow":
+            raise ModuleNotFoundError(name)
+        return real_import(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", no_pyarrow)
+    with pytest.raises(VaultError, match=r"ballast-diagnosis\[parquet\]"):
+        Vault(ParquetSource(kind="parquet", path=path), asset_type).current()
