@@ -19,6 +19,7 @@ from services.process.command_line import (
     say_all,
 )
 from services.process.completion import SHELLS, completion
+from services.process.parser import Parser
 from services.site_agent import actions
 from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
@@ -94,7 +95,7 @@ def _site_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="ballast-site", description="Site agent: trains with the OEM without giving sensor data away."
     )
     parser.add_argument("--version", action=ShowVersion)

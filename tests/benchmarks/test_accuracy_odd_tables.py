@@ -147,6 +147,17 @@ def test_where_held_out_rows_are_too_few_the_estimator_says_no_coverage(made: Ma
         assert found.coverage is None and found.width is None and len(found.predicted) == len(test.outcomes)
 
 
+def test_what_the_training_rows_have_one_value_of_has_a_range_too(made: Made) -> None:
+    """A target that differs in a test row alone, and a constant column so large that 1 more is lost in it."""
+    draw = np.random.default_rng(5)
+    cells = [[-1e20, *draw.normal(size=2), 1.5 if n == 0 else 2.0] for n in range(200)]
+    table = read_table(made("rare", ["plate", "heat", "load", "label"], cells))
+    train, test = deal(table, 0)
+    assert set(train.outcomes) == {2.0} and set(test.outcomes) == {1.5, 2.0}
+    for learner in ("ballast-default", "estimator-default"):
+        assert LEARNERS[learner](train, test, 0).predicted.tolist() == pytest.approx([2.0] * len(test.outcomes))
+
+
 @pytest.mark.parametrize("word", ["N/A", "-", "null", "inf", "1e999", " None "])
 def test_a_missing_number_among_targets_costs_its_row(made: Made, word: str) -> None:
     cells: list[list[Any]] = [[0.1 * n, word if n == 7 else 0.5 * n] for n in range(200)]
