@@ -140,7 +140,9 @@ def _parser() -> argparse.ArgumentParser:
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
-    diagnose.add_argument("--input", type=Path, required=True, help="CSV without labels, or NDJSON (.ndjson, .jsonl, - for stdin)")
+    diagnose.add_argument(
+        "--input", type=Path, required=True, help="CSV without labels, or NDJSON (.ndjson, .jsonl, - for stdin)"
+    )
     diagnose.add_argument("--ndjson", action="store_true", help="the input is NDJSON: a line in, a line out")
     diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
     diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
