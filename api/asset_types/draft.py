@@ -27,6 +27,8 @@ HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 
 _MISSING = ("", "?", "na", "nan", "null")
 _MOST_CLASSES = 20
+_FINEST_DIGITS = 300
+"""Decimals of the ends of a range: a step of 1e-324 and less is 0."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
     low, high = _range(name, readings, remarks, by_log=by_log, is_for_target=is_for_target)
     if low == high:
         remarks.append(f"{name}: reads {low:g} in every row")
-        high = low + 1.0
+        high = low + 1.0 if low + 1.0 > low else low + abs(low)
     if by_log:
         remarks.append(
             f'{name}: its readings spread over decades, so equal ratios are equal steps (scale = "log"); take "linear" '
@@ -165,7 +167,10 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
         remarks.append(f'{name}: its readings spread over decades; scale = "log" makes equal ratios equal steps')
     low, high = _outwards_by_log(low, high) if by_log else _outwards(low, high)
     if empty := int(np.isnan(readings).sum()):
-        remarks.append(f"{name}: {empty} of {readings.size} cells are empty; plants train on rows that have them all")
+        remarks.append(
+            f"{name}: {empty} of {readings.size} cells are empty; a plant refuses a table with such cells, so leave out "
+            "these rows there, or the sensor here"
+        )
     scale: Literal["linear", "log"] = "log" if by_log else "linear"
     return _Column(Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
 
@@ -200,6 +205,8 @@ def _beyond(readings: FloatArray, low: float, high: float) -> FloatArray:
 def _outwards(low: float, high: float) -> tuple[float, float]:
     """The ends on a grid of a hundredth of the width, a power of ten, none of them inwards."""
     digits = 2 - math.floor(math.log10(high - low))
+    if digits > _FINEST_DIGITS:
+        return low, high
     step = 10.0 ** -digits
     return round(math.floor(low / step) * step, max(digits, 0)), round(math.ceil(high / step) * step, max(digits, 0))
 
