@@ -109,6 +109,14 @@ def test_odd_tables_are_a_line_each_and_the_others_go_on(made: Made, capsys: pyt
     ]
 
 
+def test_what_a_contract_refuses_is_said_in_its_words(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [[load, (-1.7e308, 1.7e308)[n % 2] if n < 100 else load] for n, (_, load, _) in enumerate(two_classes(200))]
+    folder = made("wide", ["load", "label"], cells).parent
+    assert main(["--data", str(folder), "--learners", "ballast-default", "--seeds", "1"]) == 2
+    said = "left out: wide, ballast-default: target: its range is too wide for a float64, got -1.7e+308, 1.7e+308"
+    assert said_of(capsys)[0] == said
+
+
 def test_a_learner_that_ends_in_whatever_way_is_a_line(
     made: Made, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,19 @@ def test_ends_are_rounded_outwards_on_every_scale(low: float, high: float, tmp_p
     assert low - step <= feature.low <= low and high <= feature.high <= high + step
 
 
+@pytest.mark.parametrize(("reading", "said"), [
+    ("inf", "wear: its range needs finite low < high, got 0.0, inf"),
+    ("-1.7e308", "wear: its range is too wide for a float64, got -1.7e+308, 1.7e+308"),
+])
+def test_a_target_without_end_is_refused(reading: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    most = "1.7e308" if reading != "inf" else "1"
+    path.write_text("heat,wear\n" + "".join(f"{n},{each}\n" for n, each in enumerate(["0", reading, most] * 9)))
+    with pytest.raises(InvalidInputError) as refused:
+        drafted(path, label=None, target="wear")
+    assert str(refused.value) == f"asset type pump from wide.csv: {said}"
+
+
 @pytest.mark.parametrize(("reading", "ends"), [
     (5.0, (5.0, 6.0)), (-1e20, (-1e20, 0.0)), (1e300, (1e300, 2e300)), (5e-324, (0.0, 1.0)),
 ])
