@@ -171,8 +171,8 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
     low, high = _outwards_by_log(low, high) if by_log else _outwards(low, high)
     if empty := int(np.isnan(readings).sum()):
         remarks.append(
-            f"{name}: {empty} of {readings.size} cells are empty; a plant refuses a table with such cells, so leave out "
-            "these rows there, or the sensor here"
+            f"{name}: {empty} of {readings.size} cells are empty; a plant refuses a table with such cells, so leave "
+            "out these rows there, or the sensor here"
         )
     scale: Literal["linear", "log"] = "log" if by_log else "linear"
     return _Column(Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
