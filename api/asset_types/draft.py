@@ -27,6 +27,8 @@ HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 
 _MISSING = ("", "?", "na", "nan", "null")
 _MOST_CLASSES = 20
+_LEAST_WIDTH = 1e-300
+"""Of a range whose ends are rounded: a hundredth of a smaller one has few digits, or is 0."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
     InvalidInputError
         The file is no such table, a named column is not in it, or it has no column of numbers or nothing to learn.
     """
+    try:
+        return _drafted(name, path, layout)
+    except ValidationError as error:
+        raise InvalidInputError(f"asset type {name} from {path.name}: {explain(error)}") from None
+
+
+def _drafted(name: str, path: Path, layout: Layout) -> DraftedType:
+    """The draft; ``ValidationError`` where a column makes no feature or target, or all together no asset type."""
     table = _read(path, layout)
     if layout.label is not None and layout.label not in table:
         raise InvalidInputError(f"{path.name} has no column {layout.label!r}; it has {', '.join(table)}")
@@ -91,12 +101,7 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
     remarks += [line for each in sensors for line in each.remarks]
     classes = _classes(table[layout.label], remarks) if layout.label is not None else ()
     target = None if goal is None else _target(goal, _numbers(table[goal], layout.decimal), remarks)
-    try:
-        made = AssetType(
-            name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target
-        )
-    except ValidationError as error:
-        raise InvalidInputError(f"asset type {name} from {path.name}: {explain(error, AssetType)}") from None
+    made = AssetType(name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target)
     return DraftedType(made, tuple(remarks))
 
 
@@ -155,7 +160,7 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
     low, high = _range(name, readings, remarks, by_log=by_log, is_for_target=is_for_target)
     if low == high:
         remarks.append(f"{name}: reads {low:g} in every row")
-        high = low + 1.0
+        high = low + 1.0 if low + 1.0 > low else low + abs(low)
     if by_log:
         remarks.append(
             f'{name}: its readings spread over decades, so equal ratios are equal steps (scale = "log"); take "linear" '
@@ -165,7 +170,10 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
         remarks.append(f'{name}: its readings spread over decades; scale = "log" makes equal ratios equal steps')
     low, high = _outwards_by_log(low, high) if by_log else _outwards(low, high)
     if empty := int(np.isnan(readings).sum()):
-        remarks.append(f"{name}: {empty} of {readings.size} cells are empty; plants train on rows that have them all")
+        remarks.append(
+            f"{name}: {empty} of {readings.size} cells are empty; a plant refuses a table with such cells, so leave "
+            "out these rows there, or the sensor here"
+        )
     scale: Literal["linear", "log"] = "log" if by_log else "linear"
     return _Column(Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
 
@@ -198,7 +206,12 @@ def _beyond(readings: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:
-    """The ends on a grid of a hundredth of the width, a power of ten, none of them inwards."""
+    """The ends on a grid of a hundredth of the width, a power of ten, none of them inwards.
+
+    As they are where the width is next to nothing, or none that a float64 has: the contract refuses these.
+    """
+    if not _LEAST_WIDTH < high - low < math.inf:
+        return low, high
     digits = 2 - math.floor(math.log10(high - low))
     step = 10.0 ** -digits
     return round(math.floor(low / step) * step, max(digits, 0)), round(math.ceil(high / step) * step, max(digits, 0))

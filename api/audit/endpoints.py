@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 
 from api.web.auth import Administrator
@@ -37,12 +39,12 @@ def list_audit_events(
 ) -> AuditEvents:
     """Events, newest first; of one actor, action, target or time where asked."""
     after = read_cursor(request.url.path, cursor, int)
-    found = backend.store.audit.list_events(
-        actor=actor, action=action, target=target, since=since, until=until, limit=limit, offset=offset,
-        before=None if after is None else after[0],
+    wanted = partial(
+        backend.store.audit.list_events, actor=actor, action=action, target=target, since=since, until=until
     )
-    if found:
-        say_next(request, response, len(found), limit, write_cursor(request.url.path, [found[-1].number]))
+    found = wanted(limit=limit, offset=offset, before=None if after is None else after[0])
+    if len(found) == limit and wanted(limit=1, before=found[-1].number):
+        say_next(request, response, limit, write_cursor(request.url.path, [found[-1].number]))
     return AuditEvents(events=tuple(found))
 
 

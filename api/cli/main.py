@@ -11,6 +11,7 @@ from typing import Protocol
 from services.contracts.errors import BallastError
 from services.contracts.plain_words import plain
 from services.process.command_line import ShowVersion, file_trouble, reader_left, say_all
+from services.process.parser import Parser
 from services.process.private_files import keep_private
 
 
@@ -52,23 +53,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(given: list[str]) -> tuple[argparse.Namespace, Command]:
     """Read the arguments; only the command that is asked for is imported."""
-    chosen = given[0] if given and given[0] in COMMANDS else None
+    first = next((word for word in given if not word.startswith("-")), None)
+    chosen = first if first in COMMANDS else None
     command = _module(chosen) if chosen else None
     parser = make_parser({} if chosen is None or command is None else {chosen: command})
     parser.set_defaults(whole=lambda: make_parser({name: _module(name) for name in COMMANDS}))
     wanted = parser.parse_args(given)
     if command is None:
-        parser.error("give the command first")
+        parser.error("give a command; --help lists them")
     return wanted, command
 
 
 def make_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     """Parser that knows the names of all commands, and the arguments of the given ones."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="ballast", description="Certified fault diagnosis across plants that do not share their data."
     )
     parser.add_argument("--version", action=ShowVersion)
-    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, about in COMMANDS.items():
         made = parsers.add_parser(
             name, help=about, description=about[0].upper() + about[1:] + ".",

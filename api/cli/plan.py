@@ -93,15 +93,24 @@ def _override(text: str) -> tuple[str, bool | int | float | str]:
 
 def _init(backend: Backend, args: argparse.Namespace) -> None:
     asset_type = backend.store.asset_types.get(args.asset_type).asset_type
-    plan = Plan(name=args.name, asset_type=asset_type.name, tuning="auto")
+    of_target = not asset_type.fault_classes
+    spec = {"spec": {"loss": "pinball"}} if of_target else {}
+    plan = Plan.model_validate({"name": args.name, "asset_type": asset_type.name, "tuning": "auto", **spec})
     check_plan(backend.store, plan)
-    tuned, started = "radius, lift, and the loss of rare faults, by the rows in the plants", "it is triggered"
+    started = "it is triggered"
+    terms = "radius and lift" if of_target else "radius, lift, and the loss of rare faults"
+    tuned = f"{terms}, by the rows in the plants"
+    learnt = "the target by its median; huber and epsilon_insensitive are there too"
     lines = [
         f'name = "{plan.name}"', f'asset_type = "{plan.asset_type}"', f'reveal = "{plan.reveal}"',
+        *([f'spec = {{ loss = "pinball" }}    # {learnt}'] if of_target else []),
         f'tuning = "auto"                # {tuned}',
         f'# cron = "0 3 * * 1"           # without it a run begins when {started}',
     ]
-    notes = [f"tuning chooses {tuned}", f"without a cron a run begins when {started}"]
+    notes = [
+        *([f"learnt is {learnt}"] if of_target else []), f"tuning chooses {tuned}",
+        f"without a cron a run begins when {started}",
+    ]
     tell(args, {"text": "\n".join([*lines, ""]), "plan": plan, "notes": notes}, *lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -47,11 +48,12 @@ def list_runs(
     """Runs, newest first; of one plan or status where asked."""
     key = read_cursor(request.url.path, cursor, str, str)
     after = None if key is None else (read_moment(key[0]), key[1])
-    found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit, offset=offset, after=after)
-    if found:
-        last = found[-1]
-        key_of_last = write_cursor(request.url.path, [last.created_at.isoformat(), last.run_id])
-        say_next(request, response, len(found), limit, key_of_last)
+    wanted = partial(backend.store.runs.list_runs, plan=plan, status=status)
+    found = wanted(limit=limit, offset=offset, after=after)
+    if len(found) == limit:
+        at, run_id = found[-1].created_at, found[-1].run_id
+        if wanted(limit=1, after=(at, run_id)):
+            say_next(request, response, limit, write_cursor(request.url.path, [at.isoformat(), run_id]))
     return Runs(runs=tuple(backend.named(run.plan.name, run, real=caller.sees_site_names) for run in found))
 
 

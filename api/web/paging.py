@@ -69,11 +69,10 @@ def write_cursor(path: str, key: Sequence[Any]) -> str:
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
-def say_next(request: Request, response: Response, shown: int, limit: int, cursor: str) -> None:
-    """Name the next page in the header ``Link`` where this one is full."""
-    if shown >= limit:
-        address = request.url.remove_query_params("offset").include_query_params(cursor=cursor, limit=limit)
-        response.headers["Link"] = f'<{address.path}?{address.query}>; rel="next"'
+def say_next(request: Request, response: Response, limit: int, cursor: str) -> None:
+    """Name the next page, which has rows, in the header ``Link``."""
+    address = request.url.remove_query_params("offset").include_query_params(cursor=cursor, limit=limit)
+    response.headers["Link"] = f'<{address.path}?{address.query}>; rel="next"'
 
 
 def page_of(
@@ -85,5 +84,5 @@ def page_of(
     rest = sorted((item for item in items if after is None or key(item) > after), key=key)
     shown = tuple(rest[:limit])
     if len(rest) > limit:
-        say_next(request, response, len(shown), limit, write_cursor(request.url.path, key(shown[-1])))
+        say_next(request, response, limit, write_cursor(request.url.path, key(shown[-1])))
     return shown

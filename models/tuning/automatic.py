@@ -57,7 +57,8 @@ def automatic_lifts(
     Products are tried where there may be any (``products``), and to 21 features: twice as many numbers as splines.
     Of a ``target`` of few features they stand beside splines: what bends with one sensor and goes with the product of
     two others is in neither alone, and errors, which have no end, tell folds that lack a term from those that have it.
-    Of more than :data:`MOST_BESIDE` such a lift would cost twice what products alone do, and gains nothing.
+    Of more than :data:`MOST_BESIDE` such a lift would cost twice what products alone do, and gains nothing; of one
+    feature there is no pair, and a spline bends as its square does.
 
     A race sees planes on the way to an optimum, and there rare faults are mostly called healthy whatever the lift is.
     So of a rare class fewer lifts are trained further; and where it has a row for each number of the largest one
@@ -65,12 +66,14 @@ def automatic_lifts(
     """
     alone: tuple[AutomaticLift, ...] = ("none", "spline")
     products = products and n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
+    beside = products and n_features > 1
+    if rows_by_class is None and target and n_features <= MOST_BESIDE:
+        return (*alone, "products beside splines") if beside else alone
     if rows_by_class is None:
-        together: AutomaticLift = "products beside splines" if target and n_features <= MOST_BESIDE else "products"
-        return (*alone, together) if products else alone
+        return (*alone, "products") if products else alone
     size = n_features * AUTO_SEGMENTS + n_features * (n_features - 1) // 2
     enough = float(rows_by_class.min()) >= ROWS_PER_WEIGHT * size
-    return ("products beside splines",) if products and enough else alone
+    return ("products beside splines",) if beside and enough else alone
 
 
 def automatic_radii(loss: str, *, rare: bool = False) -> tuple[float, ...]:

@@ -87,20 +87,22 @@ def chosen(finalists: Sequence[Scored], rule: Rule, sizes: Sequence[int]) -> Cho
     if not counted:
         raise ProblemError("no held-out row was counted: the sites have too few rows of a class in a fold")
     known = [each for each in counted if each.gap <= UNTRAINED] or counted
+    left = len(counted) - len(known)
+    without = f"; {left} not among these, for their bounds are more than {UNTRAINED:g} apart" if left else ""
     best = min(known, key=lambda each: (-each.mean, simplicity(each.candidate, sizes)))
     if rule == "best" or best.standard_error is None:
-        return Choice(best.candidate, f"best of {len(known)} with {best.mean:.4g}")
+        return Choice(best.candidate, f"best of {len(known)} with {best.mean:.4g}{without}")
     if rule == "paired":
         near = [each for each in known if _within_paired_error(best, each)]
         found = min(near, key=lambda each: simplicity(each.candidate, sizes))
         why = f"simplest of {len(near)} within one paired standard error of the best, "
-        return Choice(found.candidate, why + f"{found.mean:.4g} against {best.mean:.4g}")
+        return Choice(found.candidate, why + f"{found.mean:.4g} against {best.mean:.4g}{without}")
     least = best.mean - best.standard_error
     near = [each for each in known if each.mean >= least]
     found = min(near, key=lambda each: simplicity(each.candidate, sizes))
     why = (
         f"simplest of {len(near)} within one standard error ({best.standard_error:.2g}) of the best, "
-        f"{found.mean:.4g} against {best.mean:.4g}"
+        f"{found.mean:.4g} against {best.mean:.4g}{without}"
     )
     return Choice(found.candidate, why)
 

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strin
 
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
 """What a name looks like."""
+COLUMN_PATTERN, CLASS_PATTERN = r"^[a-z][a-z0-9_]{0,62}$", r"^[a-z][a-z0-9_+-]{0,62}$"
+"""What the names of sensors and targets look like, and those of fault classes."""
 Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN)]
 """Lower-case name of a site, plan, asset type or method; safe in a NATS subject, a path and a URL."""
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from services.contracts.base import SLUG_PATTERN, Contract, place_of
+from services.contracts.base import CLASS_PATTERN, COLUMN_PATTERN, SLUG_PATTERN, Contract, place_of
 from services.contracts.errors import InvalidInputError
 from services.contracts.unknown_keys import unknown_key
 
@@ -54,7 +54,12 @@ _OTHER_KINDS = {
     "model_attributes_type": "give a table of keys and values", "path_type": "give a path, in quotes",
 }
 """What to give where a value of another kind stands, in the words of the files that people write."""
-_SLUG_WORDS = "a name has 1 to 40 lower-case letters, digits and dashes, and no dash at an end"
+_BEGINS = "a name has 1 to 63 lower-case letters, digits"
+_PATTERN_WORDS = {
+    SLUG_PATTERN: "a name has 1 to 40 lower-case letters, digits and dashes, and no dash at an end",
+    COLUMN_PATTERN: f"{_BEGINS} and underscores, a letter first",
+    CLASS_PATTERN: f"{_BEGINS}, underscores, dashes and plus signs, a letter first",
+}
 """What an operator reads where a name does not fit its pattern."""
 _MOST_FINDINGS = 5
 
@@ -71,17 +76,22 @@ def findings(
     error: ValidationError, kind: type[BaseModel] | None = None
 ) -> list[tuple[tuple[int | str, ...], str]]:
     """Place of each finding, and what :func:`explain` says of it, the place in front."""
-    found = []
-    for item in error.errors(include_url=False, include_input=False):
+    found, items = [], error.errors(include_url=False, include_input=False)
+    for item in items:
+        if item["type"] == "too_short" and any(_is_below(other["loc"], item["loc"]) for other in items):
+            continue  # pydantic does not count the items that do not fit
         place = place_of(item["loc"])
         where = ".".join(str(part) for part in place)
         message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
-        if item.get("ctx", {}).get("pattern") == SLUG_PATTERN:
-            message = _SLUG_WORDS
+        message = _PATTERN_WORDS.get(item.get("ctx", {}).get("pattern", ""), message)
         if kind is not None and item["type"] == "extra_forbidden":
             message = unknown_key(kind, item["loc"])
         found.append((place, f"{where}: {message}" if where else message))
     return found
+
+
+def _is_below(place: tuple[int | str, ...], upper: tuple[int | str, ...]) -> bool:
+    return len(place) > len(upper) and place[: len(upper)] == upper
 
 
 def on_one_line(found: Sequence[str]) -> str:

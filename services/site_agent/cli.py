@@ -19,6 +19,7 @@ from services.process.command_line import (
     say_all,
 )
 from services.process.completion import SHELLS, completion
+from services.process.parser import Parser
 from services.site_agent import actions
 from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
@@ -94,7 +95,7 @@ def _site_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="ballast-site", description="Site agent: trains with the OEM without giving sensor data away."
     )
     parser.add_argument("--version", action=ShowVersion)
@@ -139,7 +140,9 @@ def _parser() -> argparse.ArgumentParser:
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
-    diagnose.add_argument("--input", type=Path, required=True, help="CSV or NDJSON file without labels; - is stdin")
+    diagnose.add_argument(
+        "--input", type=Path, required=True, help="CSV without labels, or NDJSON (.ndjson, .jsonl, - for stdin)"
+    )
     diagnose.add_argument("--ndjson", action="store_true", help="the input is NDJSON: a line in, a line out")
     diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
     diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")

@@ -96,6 +96,16 @@ def _number(text: str) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
+def meant_name(word: str, names: Sequence[str]) -> str:
+    """The one of ``names`` that begins with a word, or has it within; ``FetchError`` where that is none, or several."""
+    said = word.lower()
+    begun, within = [each for each in names if each.startswith(said)], [each for each in names if said in each]
+    meant = [said] if said in names else begun or within
+    if len(meant) != 1:
+        raise FetchError(f"there is no table {word!r}; tables are {', '.join(meant or names)}")
+    return meant[0]
+
+
 def fetch(
     name: str, folder: Path, *, base: str = BASE, sources: Mapping[str, Source] = SOURCES,
     raw: Mapping[str, RawTable] = RAW_TABLES,
@@ -109,11 +119,7 @@ def fetch(
     FetchError
         The name is unknown, the server does not answer, or what it sends is not the expected table.
     """
-    names = sorted({**sources, **raw})
-    meant = [name] if name in names else [each for each in names if each.startswith(name)]
-    if len(meant) != 1:
-        raise FetchError(f"there is no table {name!r}; tables are {', '.join(meant or names)}")
-    name = meant[0]
+    name = meant_name(name, sorted({**sources, **raw}))
     if name in sources:
         source = sources[name]
         url = f"{base}/{source.number}/data.csv"
@@ -177,14 +183,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch the named tables; 1 when one of them could not be had."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     tables, files = sorted({**SOURCES, **RAW_TABLES}), {**IMAGE_SETS, **MOLECULE_SETS}
-    known = ", ".join([*tables, *files])
-    parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {known}")
+    names = [*tables, *files]
+    parser.add_argument("names", nargs="+", metavar="TABLE", help=f"all, or some of {', '.join(names)}")
     parser.add_argument("--out", type=Path, default=data_folder(), metavar="FOLDER", help="default %(default)s")
     parser.add_argument("--base", default=BASE, metavar="URL", help="a mirror of UCI's files (default %(default)s)")
     args = parser.parse_args(arguments)
     failed = False
-    for name in tables if args.names == ["all"] else args.names:
+    for word in tables if args.names == ["all"] else args.names:
         try:
+            name = meant_name(word, names)
             published = files.get(name)
             print(fetch_files(name, published, args.out) if published else fetch(name, args.out, base=args.base))
         except FetchError as error:

@@ -109,6 +109,14 @@ def test_odd_tables_are_a_line_each_and_the_others_go_on(made: Made, capsys: pyt
     ]
 
 
+def test_what_a_contract_refuses_is_said_in_its_words(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [[load, (-1.7e308, 1.7e308)[n % 2] if n < 100 else load] for n, (_, load, _) in enumerate(two_classes(200))]
+    folder = made("wide", ["load", "label"], cells).parent
+    assert main(["--data", str(folder), "--learners", "ballast-default", "--seeds", "1"]) == 2
+    said = "left out: wide, ballast-default: target: its range is too wide for a float64, got -1.7e+308, 1.7e+308"
+    assert said_of(capsys)[0] == said
+
+
 def test_a_learner_that_ends_in_whatever_way_is_a_line(
     made: Made, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +153,17 @@ def test_where_held_out_rows_are_too_few_the_estimator_says_no_coverage(made: Ma
         train, test = deal(table, 0)
         found = LEARNERS["estimator-default"](train, test, 0)
         assert found.coverage is None and found.width is None and len(found.predicted) == len(test.outcomes)
+
+
+def test_what_the_training_rows_have_one_value_of_has_a_range_too(made: Made) -> None:
+    """A target that differs in a test row alone, and a constant column so large that 1 more is lost in it."""
+    draw = np.random.default_rng(5)
+    cells = [[-1e20, *draw.normal(size=2), 1.5 if n == 0 else 2.0] for n in range(200)]
+    table = read_table(made("rare", ["plate", "heat", "load", "label"], cells))
+    train, test = deal(table, 0)
+    assert set(train.outcomes) == {2.0} and set(test.outcomes) == {1.5, 2.0}
+    for learner in ("ballast-default", "estimator-default"):
+        assert LEARNERS[learner](train, test, 0).predicted.tolist() == pytest.approx([2.0] * len(test.outcomes))
 
 
 @pytest.mark.parametrize("word", ["N/A", "-", "null", "inf", "1e999", " None "])

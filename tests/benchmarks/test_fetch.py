@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.data import load_binary
-from tests.benchmarks.fetch import SOURCES, Source, digest, fetch, main
+from tests.benchmarks.fetch import SOURCES, Source, digest, fetch, main, meant_name
+from tests.benchmarks.images import IMAGE_SETS
 from tests.benchmarks.papers.drfl.tables import SCENARIOS
 from tests.benchmarks.papers.fdr_svm.uci import SETS
 from tests.benchmarks.published_files import FetchError
@@ -73,6 +74,23 @@ def test_says_where_to_get_it_by_hand(mirror: tuple[Path, str], tmp_path: Path) 
         fetch("toy", tmp_path, base=mirror[1], sources=TOY)
     with pytest.raises(FetchError, match="there is no table 'other'; tables are toy"):
         fetch("other", tmp_path, base=mirror[1], sources=TOY, raw={})
+
+
+@pytest.mark.parametrize(("word", "name"), [
+    ("heart", "statlog_heart"), ("penguins", "palmer_penguins"), ("Abalone", "abalone"), ("adult", "adult"),
+    ("rice", "rice_cammeo_osmancik"), ("mnist", "mnist"), ("fashion", "fashion_mnist"),
+])
+def test_a_table_is_known_by_a_part_of_its_name(word: str, name: str) -> None:
+    names = [*sorted({**SOURCES, **RAW_TABLES}), *IMAGE_SETS]
+    assert meant_name(word, names) == name
+
+
+def test_a_part_of_several_names_is_told_with_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["breast", "nosuch"]) == 1
+    several, none = capsys.readouterr().err.splitlines()
+    both = "breast_cancer_wisconsin_diagnostic, breast_cancer_wisconsin_original"
+    assert several == f"there is no table 'breast'; tables are {both}"
+    assert none.startswith("there is no table 'nosuch'; tables are abalone, ") and none.endswith("esol, freesolv")
 
 
 def test_the_command_that_a_failed_download_names_takes_the_file_got_by_hand(tmp_path: Path) -> None:

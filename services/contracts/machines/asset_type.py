@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from models.losses.base import Task
-from services.contracts.base import Contract, Slug
+from services.contracts.base import CLASS_PATTERN, Contract, Slug
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import ValueRange
 from services.contracts.reading import read_toml
@@ -48,7 +48,7 @@ class Feature(ValueRange):
 class FaultClass(Contract):
     """One class: ``severity`` 0 is healthy, higher is worse."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_+-]{0,62}$")
+    name: str = Field(pattern=CLASS_PATTERN)
     severity: int = Field(ge=0, le=10)
     description: str = ""
 

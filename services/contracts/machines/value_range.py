@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from services.contracts.base import Contract
+from services.contracts.base import COLUMN_PATTERN, Contract
 
 
 class ValueRange(Contract):
     """A quantity by its name, the range in which it can lie, and what to do with a value outside."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
+    name: str = Field(pattern=COLUMN_PATTERN)
     low: float
     high: float
     out_of_range: Literal["clip", "refuse"] = "clip"

@@ -85,7 +85,8 @@ def test_remarks_say_what_to_write_and_what_was_left_out(table: Path) -> None:
     assert "pressure: 1 of 80 readings are far from all others" in remarks and "the farthest 350" in remarks
     assert "ok is taken for the healthy class" in remarks and "empty" not in remarks
     table.write_text(table.read_text().replace("a9,1009,", "a9,,"))
-    assert "speed: 1 of 80 cells are empty" in "\n".join(drafted(table).remarks)
+    said = "speed: 1 of 80 cells are empty; a plant refuses a table with such cells, so leave out these rows there"
+    assert said in "\n".join(drafted(table).remarks)
 
 
 def test_ranges_hold_every_reading_but_the_mistake_and_little_more(table: Path) -> None:
@@ -105,6 +106,35 @@ def test_ends_are_rounded_outwards_on_every_scale(low: float, high: float, tmp_p
     (feature,) = drafted(path).asset_type.features
     step = 0.01 * (high - low)
     assert low - step <= feature.low <= low and high <= feature.high <= high + step
+
+
+@pytest.mark.parametrize(("reading", "said"), [
+    ("inf", "wear: its range needs finite low < high, got 0.0, inf"),
+    ("-1.7e308", "wear: its range is too wide for a float64, got -1.7e+308, 1.7e+308"),
+])
+def test_a_target_without_end_is_refused(reading: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    most = "1.7e308" if reading != "inf" else "1"
+    path.write_text("heat,wear\n" + "".join(f"{n},{each}\n" for n, each in enumerate(["0", reading, most] * 9)))
+    with pytest.raises(InvalidInputError) as refused:
+        drafted(path, label=None, target="wear")
+    assert str(refused.value) == f"asset type pump from wide.csv: {said}"
+
+
+@pytest.mark.parametrize(("reading", "ends"), [
+    (5.0, (5.0, 6.0)), (-1e20, (-1e20, 0.0)), (1e300, (1e300, 2e300)), (5e-324, (0.0, 1.0)),
+])
+def test_a_reading_that_is_the_same_in_every_row_has_a_range(
+    reading: float, ends: tuple[float, float], tmp_path: Path
+) -> None:
+    """1 more is lost in a large one."""
+    path = tmp_path / "same.csv"
+    path.write_text("heat,label\n" + "".join(f"{reading!r},{'ab'[n % 2]}\n" for n in range(20)))
+    (heat,) = drafted(path).asset_type.features
+    assert (heat.low, heat.high) == pytest.approx(ends, rel=0.02) and heat.low <= reading <= heat.high
+    path.write_text("heat,label\n" + "".join(f"{n % 3 * 5e-324!r},{'ab'[n % 2]}\n" for n in range(60)))
+    (heat,) = drafted(path).asset_type.features
+    assert (heat.low, heat.high) == (0.0, 1e-323), "no step of ten is so small"
 
 
 def test_a_sensor_over_decades_is_scaled_by_logarithms_and_its_mistyped_readings_are_not_its_ends(

@@ -124,6 +124,24 @@ def test_a_trigger_that_nobody_hears_says_so(shell: Any, made: Callable[..., str
     assert (code, err) == (0, "")
 
 
+@pytest.mark.parametrize("sensors", [1, 2])
+def test_a_new_plan_for_a_target_alone_learns_it(
+    shell: Any, behind: Any, made: Callable[..., str], tmp_path: Path, sensors: int
+) -> None:
+    """Of one sensor, too, of which there are no products."""
+    features = "".join(f'[[features]]\nname = "heat_{n}"\nunit = "K"\nlow = 0.0\nhigh = 9.0\n' for n in range(sensors))
+    target = '[target]\nname = "wear"\nunit = "mm"\nlow = 0.0\nhigh = 5.0\n'
+    file = tmp_path / "new.toml"
+    file.write_text(f'name = "bearing"\nversion = 1\n{features}{target}')
+    shell.good("asset-type", "add", str(file))
+    file.write_text(shell.good("plan", "init", "fresh", "--asset-type", "bearing"))
+    shell.good("plan", "create", str(file))
+    plan = behind.store.plans.get("fresh").plan
+    assert plan.spec.loss.name == "pinball" and plan.tuning == "auto"
+    said = shell.read("plan", "init", "again", "--asset-type", "bearing")
+    assert said["plan"]["spec"]["loss"]["name"] == "pinball" and "rare faults" not in said["text"]
+
+
 def test_a_new_plan_tunes_and_what_a_tuning_is_can_be_shown_and_given_again(
     shell: Any, behind: Any, made: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def walked(world: Any, path: str, member: str, limit: int) -> list[Any]:
         answer = world.call(Role.ADMINISTRATOR, "GET", address)
         assert answer.status_code == 200, answer.text
         rows = answer.json()[member]
-        assert len(rows) <= limit
+        assert len(rows) <= limit and (rows or not found), "a page that is named as the next one has rows"
         found += rows
         link = answer.headers.get("Link")
         if link is None:

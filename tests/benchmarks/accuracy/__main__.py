@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from services.contracts.errors import BallastError
+from services.contracts.reading import explain
 from tests.benchmarks.accuracy.deal import PLANTS, Part, deal
 from tests.benchmarks.accuracy.learners import LEARNERS, score
 from tests.benchmarks.accuracy.outcome import Outcome
@@ -60,7 +62,8 @@ def rows_of(table: Table, learners: Sequence[str], seeds: int) -> list[dict[str,
 
 def _leave_out(what: str, why: Exception | str) -> None:
     """Say on stderr what is left out and why, in one line; an error that nobody wrote for a reader with its kind."""
-    said = textwrap.shorten(str(why), 400, placeholder="...")
+    words = explain(why) if isinstance(why, ValidationError) else str(why)
+    said = textwrap.shorten(words, 400, placeholder="...")
     told = isinstance(why, str | BallastError | ValueError)
     print(f"left out: {what}: {said if told else f'{type(why).__name__}: {said}'}", file=sys.stderr, flush=True)
 

@@ -19,10 +19,8 @@ def contract_of(train: Part) -> AssetType:
     """The contract: sensor ranges by the training rows, and the classes, or the target, that these have."""
     features = tuple(_feature(f"f{j}", readings, train) for j, readings in enumerate(train.features.T))
     if train.outcomes.dtype.kind == "f":
-        ends = float(train.outcomes.min()), float(train.outcomes.max())
-        return AssetType(
-            name=TYPE, features=features, target=Target(name="target", unit="1", low=ends[0], high=ends[1])
-        )
+        low, high = _apart(float(train.outcomes.min()), float(train.outcomes.max()))
+        return AssetType(name=TYPE, features=features, target=Target(name="target", unit="1", low=low, high=high))
     classes = tuple(
         FaultClass(name=f"c{k}", severity=int(k > 0)) for k in range(len(np.unique(train.outcomes)))
     )
@@ -36,7 +34,13 @@ def _feature(name: str, readings: FloatArray, train: Part) -> Feature:
         low, high = likely_log_range(readings)
         return Feature(name=name, unit="1", low=low, high=high, scale="log")
     low, high = likely_range(readings) if is_for_target else range_for_classes(readings)
-    return Feature(name=name, unit="1", low=low, high=high if high > low else low + 1.0)
+    low, high = _apart(low, high)
+    return Feature(name=name, unit="1", low=low, high=high)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """Ends of a range that readings of one value have too; a 1 more is lost in a large one."""
+    return (low, high) if high > low else (low, low + max(1.0, abs(low)))
 
 
 def in_shares(features: FloatArray, asset_type: AssetType) -> FloatArray:

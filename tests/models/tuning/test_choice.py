@@ -82,7 +82,10 @@ def test_what_was_not_trained_is_chosen_only_where_nothing_was(rule: Any) -> Non
         Scored(Candidate(1.0, 1.0, 1), {0: 0.92, 1: 0.90}, gap=0.95),
         Scored(Candidate(1.0, 1.0, 2), {0: 0.8, 1: 0.8}, gap=0.05),
     ]
-    assert chosen([on_the_way, *trained], rule, SIZES).candidate == trained[0].candidate
+    found = chosen([on_the_way, *trained], rule, SIZES)
+    assert found.candidate == trained[0].candidate
+    assert found.why.endswith("; 1 not among these, for their bounds are more than 0.95 apart"), "its score is higher"
+    assert "not among" not in chosen(trained, rule, SIZES).why
     uncounted = replace(trained[0], scores={})
     assert chosen([on_the_way, uncounted], rule, SIZES).candidate == on_the_way.candidate
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from services.contracts.errors import InvalidInputError
+from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
 from services.contracts.reading import explain, on_one_line, read_contract
 
@@ -35,6 +36,30 @@ def test_what_is_written_otherwise_is_one_line(tmp_path: Path, name: str, conten
     with pytest.raises(InvalidInputError, match=said) as refused:
         read_contract(Plan, tmp_path / name, "plan")
     assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
+
+
+@pytest.mark.parametrize(("sensor", "fault", "said"), [
+    ("Heat", "worn", "features.0.name: a name has 1 to 63 lower-case letters, digits and underscores, a letter first"),
+    ("heat-1", "worn", "features.0.name: a name has 1 to 63 lower-case letters, digits and underscores, a letter "
+     "first"),
+    ("heat", "7th", "fault_classes.1.name: a name has 1 to 63 lower-case letters, digits, underscores, dashes and plus "
+     "signs, a letter first"),
+])
+def test_names_that_do_not_fit_are_told_in_words_and_once(sensor: str, fault: str, said: str, tmp_path: Path) -> None:
+    """Not as a pattern, and not as a list that is empty besides."""
+    (tmp_path / "pump.toml").write_text(
+        f'name = "pump"\n[[features]]\nname = "{sensor}"\nunit = "K"\nlow = 0.0\nhigh = 1.0\n'
+        f'[[fault_classes]]\nname = "ok"\nseverity = 0\n[[fault_classes]]\nname = "{fault}"\nseverity = 1\n'
+    )
+    with pytest.raises(InvalidInputError) as refused:
+        read_contract(AssetType, tmp_path / "pump.toml", "asset type")
+    assert str(refused.value) == f"{tmp_path / 'pump.toml'}: {said}"
+
+
+def test_a_list_that_is_too_short_is_said(tmp_path: Path) -> None:
+    (tmp_path / "pump.toml").write_text('name = "pump"\nfeatures = []\n')
+    with pytest.raises(InvalidInputError, match="features: Tuple should have at least 1 item"):
+        read_contract(AssetType, tmp_path / "pump.toml", "asset type")
 
 
 @pytest.mark.parametrize("changes", [

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from models.basics import FloatArray
+from models.losses.catalogue import LossName
 from services.contracts.problems.lift import ProductLiftSpec, SplineLiftSpec
 from services.contracts.problems.tuning import TuningSpec, settled, tuning_grid
 from services.contracts.problems.tuning_curve import TunedCandidate, candidate_words, score_words
@@ -32,6 +34,19 @@ def test_of_a_rare_class_with_rows_enough_the_largest_lift_is_taken_alone() -> N
     kept = tuning_grid("auto", OWN, 1.0, 0.0, 3, rows_by_class=np.array([1000.0, 21.0]))
     assert kept.lifts == (OWN, BESIDE), "what the plan writes is tried"
     assert {each.radius for each in tuning_grid("auto", None, 1.0, 0.0, 3).candidates} == {0.3, 1.0, 3.0, 10.0}
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 8, 9, 21, 22])
+@pytest.mark.parametrize("loss", ["hinge", "pinball"])
+@pytest.mark.parametrize("rows_by_class", [None, np.array([9000.0, 700.0]), np.array([9000.0, 2.0])])
+def test_every_lift_that_auto_tries_can_be_drawn(
+    n_features: int, loss: LossName, rows_by_class: FloatArray | None
+) -> None:
+    """Of one sensor there is no pair whose product could be learnt."""
+    grid = tuning_grid("auto", None, 1.0, 0.0, n_features, loss=loss, rows_by_class=rows_by_class)
+    assert len(grid.candidates) > 1
+    for lift, size in zip(grid.lifts, grid.sizes(n_features), strict=True):
+        assert (n_features if lift is None else lift.draw(n_features).n_outputs) == size
 
 
 def test_auto_keeps_the_plans_cost_and_ball() -> None:
