@@ -31,6 +31,8 @@ from services.plant_simulator.measure import SAMPLING_RATE, simulate_measurement
 from services.process.settings import Settings
 
 FRESH_SEVERITY = 7e-3  # a leak as at the third of the study's four plants
+REFUSED_WITHIN = 20.0
+"""Seconds within which an agent whose key is refused ends: it starts, and tries the key for some more."""
 MIN_SITES = 3  # so that the demo goes on without one of its four plants
 
 
@@ -98,7 +100,7 @@ def agent_commands(settings: Settings, sites: Sequence[str] | Mapping[str, Path]
 def agent(site: str, command: Sequence[str]) -> Child:
     """Return a site's agent as a child of the supervisor; the demo goes on without one that left or was suspended."""
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return Child(site, command, lambda: True, environment=threads, vital=False)
+    return Child(site, command, lambda: True, environment=threads, vital=False, shortest_life=REFUSED_WITHIN)
 
 
 def plan(name: str, asset_type: str, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from services.process.private_files import UMASK, private_folder, private_opener
 
 STOP_SECONDS = 10.0  # a server that takes longer to stop is killed
 POLL_SECONDS = 0.2  # between two looks at a child that starts
-SHORTEST_LIFE_SECONDS = 5.0  # a child that dies sooner never worked
+SHORTEST_LIFE_SECONDS = 5.0
+"""A child that dies sooner never worked."""
 MOST_RESTARTS = 5  # short lives in a row: the cause is not a passing one
 REST_SECONDS = 10.0  # of a child that the others do without, before it is tried again; as systemd does for a plant
 ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)(:|$)")
@@ -29,7 +30,8 @@ ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)(:|$)")
 class Child:
     """A process to keep: its command, its environment on top of ours, and how one sees that it is ready.
 
-    Not ``vital``: the others go on without it where it ends again and again.
+    One that ends within ``shortest_life`` seconds never worked. Not ``vital``: the others go on without it where it
+    ends so again and again.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Child:
     ready_seconds: float = 90.0
     environment: Mapping[str, str] = field(default_factory=dict)
     vital: bool = True
+    shortest_life: float = SHORTEST_LIFE_SECONDS
 
 
 @dataclass
@@ -116,7 +119,7 @@ class Supervisor:
     def _note_end(self, running: _Running, code: int) -> None:
         """Count a short life, and say what follows from it; once of a child that is tried again for ever."""
         name, running.ended = running.child.name, time.monotonic()
-        short = running.ended - running.started < SHORTEST_LIFE_SECONDS
+        short = running.ended - running.started < running.child.shortest_life
         running.short_lives = running.short_lives + 1 if short else 0
         if running.short_lives < MOST_RESTARTS:
             self._say(f"{name} ended (exit code {code}); starting it again")

@@ -13,8 +13,9 @@ import pytest
 
 from api.cli import supervisor as supervising
 from api.cli.demo_plants import agent
-from api.cli.supervisor import MOST_RESTARTS, Child, Supervisor
+from api.cli.supervisor import MOST_RESTARTS, SHORTEST_LIFE_SECONDS, Child, Supervisor
 from services.contracts.errors import UnavailableError
+from services.site_agent.connection.link_errors import KEY_GRACE_SECONDS
 from tests.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(60)"]
@@ -145,4 +146,17 @@ def test_the_others_go_on_without_a_plant_that_left_and_it_is_back_once_it_may(
 
 
 def test_a_demo_does_not_end_with_a_plant_that_left() -> None:
-    assert not agent("plant-7", ["ballast-site", "run"]).vital
+    plant = agent("plant-7", ["ballast-site", "run"])
+    assert not plant.vital and plant.shortest_life > 2 * (SHORTEST_LIFE_SECONDS + KEY_GRACE_SECONDS)
+
+
+def test_a_life_is_short_by_the_measure_of_the_child(tmp_path: Path) -> None:
+    ends = [sys.executable, "-c", ""]
+    with Supervisor(tmp_path, lambda _: None) as supervisor:
+        for name, shortest in (("slow", 100.0), ("quick", 5.0)):
+            supervisor.start(Child(name, ends, lambda: True, vital=False, shortest_life=shortest))
+        for running in supervisor._running.values():
+            running.process.wait()
+            running.started -= 50.0
+        supervisor.tend()
+        assert {name: running.short_lives for name, running in supervisor._running.items()} == {"slow": 1, "quick": 0}
