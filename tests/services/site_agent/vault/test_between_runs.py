@@ -236,9 +236,9 @@ def test_what_was_told_under_products_is_kept_as_long_as_it_is_held_to(
     monkeypatch.setattr(exposure_record, "FORGET_EVERY", 2)
     record = ExposureRecord(tmp_path / "exposure.sqlite")
     door = ExposureGate(record, SitePolicy())
-    for number in range(7):
+    for number in range(5):
         guarded(door, TABLE, [some(number, ROWS)], RUN)
-    assert [np.isclose(each, ROWS * some(4 + number, ROWS)).all() for number, each in enumerate(
+    assert [np.isclose(each, ROWS * some(2 + number, ROWS)).all() for number, each in enumerate(
         late_vectors(np.arange(ROWS), record.rows(numbers_of(record)).names, record.late()).vectors
     )] == [True] * 3
 

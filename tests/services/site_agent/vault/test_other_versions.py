@@ -85,6 +85,16 @@ def test_the_last_vectors_are_held_to_one_another_and_the_new_one_twice() -> Non
         assert others.differences(new @ numbers, none, np.array([0.5]), 2, ANGLE) == found
 
 
+def test_a_row_that_is_gone_goes_by_its_name() -> None:
+    numbers = row_numbers(b"secret", np.random.default_rng(3).uniform(size=(9, 2)))
+    told = np.ones((1, 9)) @ numbers
+    others = OtherVersions(numbers[2:], numbers[:2], np.array([17, 4]), told, np.array([0.5]))
+    assert others.pairs(told[0] - numbers[0], ANGLE) == {-17}
+    assert others.pairs(told[0] - 0.5 * numbers[1], ANGLE) == {-4}
+    assert others.pairs(told[0] - numbers[2], ANGLE) == {0}
+    assert not others.pairs(told[0] - numbers[0] - numbers[1], ANGLE)
+
+
 def test_of_unlike_kinds_any_factors_are_looked_through() -> None:
     numbers = row_numbers(b"secret", np.random.default_rng(0).uniform(size=(20, 2)))
     base, other = np.random.default_rng(1).uniform(size=(2, 20))
