@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from prefect import State, flow
@@ -49,8 +49,6 @@ from services.process.end_with_parent import end_with_parent
 from services.process.log_lines import about, set_up_logs
 from services.process.private_files import keep_private
 from services.process.tracing import end_tracing, set_up_tracing, span
-
-Answer = TypeVar("Answer")
 
 
 @flow(name="retrain", log_prints=False, retries=0)

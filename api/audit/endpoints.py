@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from fastapi import APIRouter, Request, Response
 
 from api.web.auth import Administrator
@@ -39,13 +37,14 @@ def list_audit_events(
 ) -> AuditEvents:
     """Events, newest first; of one actor, action, target or time where asked."""
     after = read_cursor(request.url.path, cursor, int)
-    wanted = partial(
-        backend.store.audit.list_events, actor=actor, action=action, target=target, since=since, until=until
+    found = backend.store.audit.list_events(
+        actor=actor, action=action, target=target, since=since, until=until, limit=limit + 1, offset=offset,
+        before=None if after is None else after[0],
     )
-    found = wanted(limit=limit, offset=offset, before=None if after is None else after[0])
-    if len(found) == limit and wanted(limit=1, before=found[-1].number):
-        say_next(request, response, limit, write_cursor(request.url.path, [found[-1].number]))
-    return AuditEvents(events=tuple(found))
+    shown = tuple(found[:limit])
+    if len(found) > limit:
+        say_next(request, response, limit, write_cursor(request.url.path, [shown[-1].number]))
+    return AuditEvents(events=shown)
 
 
 @router.get("/verify")

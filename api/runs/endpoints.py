@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -48,13 +47,12 @@ def list_runs(
     """Runs, newest first; of one plan or status where asked."""
     key = read_cursor(request.url.path, cursor, str, str)
     after = None if key is None else (read_moment(key[0]), key[1])
-    wanted = partial(backend.store.runs.list_runs, plan=plan, status=status)
-    found = wanted(limit=limit, offset=offset, after=after)
-    if len(found) == limit:
-        at, run_id = found[-1].created_at, found[-1].run_id
-        if wanted(limit=1, after=(at, run_id)):
-            say_next(request, response, limit, write_cursor(request.url.path, [at.isoformat(), run_id]))
-    return Runs(runs=tuple(backend.named(run.plan.name, run, real=caller.sees_site_names) for run in found))
+    found = backend.store.runs.list_runs(plan=plan, status=status, limit=limit + 1, offset=offset, after=after)
+    shown = found[:limit]
+    if len(found) > limit:
+        key_of_last = [shown[-1].created_at.isoformat(), shown[-1].run_id]
+        say_next(request, response, limit, write_cursor(request.url.path, key_of_last))
+    return Runs(runs=tuple(backend.named(run.plan.name, run, real=caller.sees_site_names) for run in shown))
 
 
 @router.get("/{run_id}")

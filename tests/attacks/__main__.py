@@ -111,7 +111,8 @@ def attack(
     fresh = [Plant(problem, draw=draw) for problem in sites.values()]
     counts["bisection"] = bisected(fresh, name, mode)
     said["bisection"] = figures(fresh)[1]
-    counts["a row more"], later = found_between(sites, name, mode, draw)
+    came, later = found_between(sites, name, mode, draw)
+    counts["a row more"] = len(came)
     said["a row more"] = figures(later)[1]
     return _lines({each: counts[each] for each in ATTACKS}, said, [*group, *fresh, *later], labels.size)
 

@@ -51,9 +51,8 @@ def radius_of(spec: TrainingSpec, features: FloatArray, outcomes: FloatArray | I
     ``ProblemError`` for a rule by confidence that has none.
 
     An estimate resamples rows from the rule's seed, at the door one of the vault's own in its place, so the same data
-    give the same radius. It is told at the join, so
-    it is rounded up to three digits: further ones would be of single rows. One estimate serves all heads: a change of
-    class costs a flip, which is at least what it costs in any of them.
+    give the same radius. It is told at the join, so it is rounded up to three digits: further ones would be of single
+    rows. One estimate serves all heads: a change of class costs a flip, which is at least what it costs in any of them.
     """
     rule, n_samples = spec.radius, features.shape[0]
     if rule.rule == "fixed":

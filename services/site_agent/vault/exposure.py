@@ -34,9 +34,9 @@ from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS, ChanceRows
 from services.site_agent.vault.factors import UNKNOWN_KIND, rows_in_spans, unlike
 from services.site_agent.vault.few_rows import LateVectors, late_vectors
-from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, unordered
+from services.site_agent.vault.other_versions import OtherVersions, unordered
 from services.site_agent.vault.row_directions import ANGLE, OF_COEFFICIENTS, RowDirections
-from services.site_agent.vault.sketches import OF_ALL_VERSIONS, OF_ITSELF, SKETCH, largest
+from services.site_agent.vault.sketches import FAINT, OF_ALL_VERSIONS, OF_ITSELF, OF_READINGS, SKETCH, largest
 
 _PAIR_ANGLE = 0.002
 """In a difference of two, all others together may weigh a five-hundredth of the row (root of the squares). Of the many
@@ -45,10 +45,6 @@ _COMBINED_ANGLE = 3e-4
 """The same in a difference of differences. More than :data:`ANGLE`, for rows of one table are much alike: what others
 leave across the row is a part of their weight, and who looks at vectors alone sees that part."""
 _CROWD = 50.0  # rows times angle: beyond it pairs would often be near to some row by chance
-_FAINT = 1e-12
-"""Share of the largest sketch in a combination below which a row's part is rounding; sketches of a thousand rows are
-good to 1e-14. Two solutions of one local step may differ along a row by more than that, and whoever divides by it has
-the row; so it is with vectors that are faint as a whole, which have all their digits."""
 _SEARCHES_KEPT = 64  # vectors of which it is remembered what they isolate with those before: of a few answers
 _DEPTH = 32  # last vectors, by when they were told last, of which pairs are held to pairs: 33 000 sums a vector
 
@@ -128,15 +124,14 @@ class Differences:
                 self.add(sketch)
             self.note(each)
 
-    def note(self, rows: FloatArray) -> bytes | None:
-        """Hold the next vectors to one that leaves, by its coefficients (N,), where a few rows are asked about.
+    def note(self, rows: FloatArray) -> None:
+        """Hold the next vectors to one that leaves, by its coefficients (N,), where a few rows are asked about."""
+        if self.few > 1 and rows.any():
+            self.late = self.late.and_one(self._n_rows * rows)
 
-        What is kept of it; None where nothing is.
-        """
-        if self.few <= 1 or not rows.any():
-            return None
-        self.late = self.late.and_one(self._n_rows * rows)
-        return self.late.packed(self._n_rows * rows)
+    def packed(self, rows: FloatArray) -> bytes | None:
+        """What is kept of a vector that was noted, by its coefficients (N,); None where it was not."""
+        return self.late.packed(self._n_rows * rows) if self.few > 1 and rows.any() else None
 
     def sketch(self, rows: FloatArray) -> FloatArray:
         """``R (N c)`` of coefficients (N,), of the vector itself, and the kind of what is told now, (q,)."""
@@ -148,7 +143,7 @@ class Differences:
 
     def _place(self, sketch: FloatArray) -> int | None:
         """Where among the sketches the very vector stands; None: nowhere."""
-        rounding = _FAINT * float(largest(sketch[np.newaxis])[0])
+        rounding = FAINT * float(largest(sketch[np.newaxis])[0])
         near = np.flatnonzero(np.abs(self.sketches[:, 0] - sketch[0]) <= rounding)
         same = near[largest(self.sketches[near] - sketch) <= rounding]
         return int(same[-1]) if same.size else None
@@ -214,7 +209,7 @@ class Differences:
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
         known = np.vstack([self.sketches, np.zeros(SKETCH)])
-        combined, rounding = sketch - known, _FAINT * np.maximum(largest(known), largest(sketch[np.newaxis]))
+        combined, rounding = sketch - known, FAINT * np.maximum(largest(known), largest(sketch[np.newaxis]))
         found, angle_to_row = set[int](), self._pair_angle
         x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
         for near, row in self._rows.near(x, y, u, v, angle_to_row):
@@ -232,11 +227,11 @@ class Differences:
         x, y, u, v = (np.subtract.outer(*pair).ravel() for pair in zip(ones, others, strict=True))
         for near, row in self._rows.near(x, y, u, v, angle_to_row):
             first, second = np.divmod(near, other.shape[0])
-            rounding = _FAINT * np.maximum(one_size[first], other_size[second])
+            rounding = FAINT * np.maximum(one_size[first], other_size[second])
             found |= self._rows.confirmed(one[first] - other[second], row, angle_to_row, rounding)
         if self._by_chance is not None:
             found |= self._by_chance.of_differences(
-                one[:, OF_ITSELF], other[:, OF_ITSELF], _FAINT * one_size, _FAINT * other_size
+                one[:, OF_ITSELF], other[:, OF_ITSELF], FAINT * one_size, FAINT * other_size
             )
         return self._with_alike(found)
 

@@ -165,10 +165,11 @@ class ExposureGate:
     def _exposure(self, train: Part) -> Exposure:
         digest = self.digest(train)
         if self._kept is None or self._kept.digest != digest:
-            numbers = row_numbers(self._record.secret(), train.marks)[alike_rows(train.features)]
-            stored, rows = self._record.stored(digest, len(train)), self._record.rows(numbers)
+            alike = alike_rows(train.features)
+            rows = self._record.rows(row_numbers(self._record.secret(), train.marks)[alike])
+            stored = self._record.stored(digest, len(train))
             others, late = self._record.others(digest, rows), self._record.late()
-            self._kept = Exposure(digest, len(train), stored, train.features, rows, others, late)
+            self._kept = Exposure(digest, len(train), stored, train.features, alike, rows, others, late)
         return self._kept
 
     def digest(self, train: Part) -> str:

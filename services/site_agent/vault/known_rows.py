@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from services.site_agent.vault.other_versions import OF_READINGS
+from services.site_agent.vault.sketches import OF_READINGS
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS known_row (number INTEGER PRIMARY KEY, numbers BLOB UNIQUE NOT NULL, "

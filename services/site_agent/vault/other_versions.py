@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from services.site_agent.vault.factors import rows_in_spans, unlike
+from services.site_agent.vault.row_directions import are_multiples
+from services.site_agent.vault.sketches import FAINT, OF_READINGS, largest
 
-OF_READINGS = 8
-"""Numbers of a sketch: as many as there are of a version's own (``vault.row_directions``)."""
 _PLANES = OF_READINGS // 2
 _LENGTH = math.sqrt(_PLANES)  # of each R(x)
-_FAINT = 1e-12  # share of the larger sketch below which a part is rounding: as within a version
 _EDGE = 1e-9  # angles may miss by so much in rounding
 
 
@@ -84,7 +83,7 @@ class OtherVersions:
 
     def pairs(self, sketch: FloatArray, angle_to_row: float) -> set[int]:
         """Rows that a vector less one of another version leaves alone, up to an angle."""
-        rounding = _FAINT * np.maximum(_sizes(self._vectors), _sizes(sketch))
+        rounding = FAINT * np.maximum(largest(self._vectors), largest(sketch[np.newaxis]))
         return self._multiples(sketch - self._vectors, rounding, angle_to_row)
 
     def differences(
@@ -102,8 +101,8 @@ class OtherVersions:
         first, second = unordered(len(recent))
         ones, others = np.vstack([sketch + recent, 2.0 * sketch]), recent[first] + recent[second]
         sums = (ones[:, np.newaxis] - others).reshape(-1, OF_READINGS)
-        largest = max(float(_sizes(recent).max()), float(_sizes(sketch)))
-        found = self._multiples(sums, np.full(len(sums), _FAINT * largest), angle_to_row)
+        size = float(largest(np.vstack([recent, sketch])).max())
+        found = self._multiples(sums, np.full(len(sums), FAINT * size), angle_to_row)
         told = np.append(self._kinds[len(self._kinds) - len(before) :], kinds)
         if unlike(kinds[-1], told):
             spanned = rows_in_spans(sketch, recent[1:], self._rows)
@@ -133,16 +132,8 @@ class OtherVersions:
     def _confirmed(
         self, sums: FloatArray, row: NDArray[np.intp], rounding: FloatArray, angle_to_row: float
     ) -> set[int]:
-        own = self._rows[row]
-        size = np.einsum("ij,ij->i", sums, own) / _PLANES
-        left = sums - size[:, np.newaxis] * own
-        alone = np.sqrt(np.square(left).sum(axis=1)) <= angle_to_row * np.abs(size) * _LENGTH
-        return set(self._names[row[alone & (np.abs(size) > rounding)]].tolist())
-
-
-def _sizes(sketches: FloatArray) -> FloatArray:
-    """Largest number of each sketch (..., q)."""
-    return np.asarray(np.abs(sketches).max(axis=-1, initial=0.0))
+        alone = are_multiples(sums, self._rows[row], np.full(len(row), _LENGTH), angle_to_row, rounding)
+        return set(self._names[row[alone]].tolist())
 
 
 @cache

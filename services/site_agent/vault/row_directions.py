@@ -89,8 +89,14 @@ class RowDirections:
         One above ``rounding`` (n,), a part of the sizes of what was put together.
         """
         own, combined = self.sketcher[row], combined[:, :OF_COEFFICIENTS]
-        size = np.einsum("ij,ij->i", combined, own) / self._lengths[row] ** 2
-        left = combined - size[:, np.newaxis] * own
-        away = np.sqrt(np.einsum("ij,ij->i", left, left))
-        alone = away <= angle_to_row * np.abs(size) * self._lengths[row]
-        return set(row[alone & (np.abs(size) > rounding)].tolist())
+        return set(row[are_multiples(combined, own, self._lengths[row], angle_to_row, rounding)].tolist())
+
+
+def are_multiples(
+    sums: FloatArray, own: FloatArray, lengths: FloatArray, angle_to_row: float, rounding: FloatArray
+) -> NDArray[np.bool_]:
+    """Which sums (n, q) are a multiple, above ``rounding`` (n,), of the row beside, ``own`` (n, q) of ``lengths``."""
+    size = np.einsum("ij,ij->i", sums, own) / lengths**2
+    left = sums - size[:, np.newaxis] * own
+    away = np.sqrt(np.einsum("ij,ij->i", left, left))
+    return np.asarray((away <= angle_to_row * np.abs(size) * lengths) & (np.abs(size) > rounding))

@@ -8,15 +8,20 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.site_agent.vault.chance import NUMBERS
-from services.site_agent.vault.other_versions import OF_READINGS
 from services.site_agent.vault.row_directions import OF_COEFFICIENTS
 
+OF_READINGS = 8
+"""Numbers of the coefficients whatever the version of the rows: as many as of a version's own."""
 _OF_ONE_VERSION = OF_COEFFICIENTS + NUMBERS
 SKETCH = _OF_ONE_VERSION + OF_READINGS + 1
 """All that is kept of a vector: of its coefficients, of itself (``vault.chance``), of its coefficients whatever the
 version of the rows (``vault.other_versions``), and its kind."""
 OF_ITSELF = slice(OF_COEFFICIENTS, _OF_ONE_VERSION)
 OF_ALL_VERSIONS = slice(_OF_ONE_VERSION, _OF_ONE_VERSION + OF_READINGS)
+FAINT = 1e-12
+"""Share of the largest sketch in a combination below which a row's part is rounding; sketches of a thousand rows are
+good to 1e-14. Two solutions of one local step may differ along a row by more than that, and whoever divides by it has
+the row; so it is with vectors that are faint as a whole, which have all their digits."""
 
 
 def largest(sketches: FloatArray) -> FloatArray:

@@ -40,16 +40,17 @@ class Exposure:
 
     def __init__(
         self, digest: str, n_rows: int, stored: Stored, features: FloatArray | None = None,
-        rows: KnownRows | None = None, others: OtherVersions | None = None, late: Sequence[bytes] = (),
+        alike: NDArray[np.intp] | None = None, rows: KnownRows | None = None, others: OtherVersions | None = None,
+        late: Sequence[bytes] = (),
     ) -> None:
-        """``features`` (N, P) of the rows; None: nothing is added, the figures are only read.
+        """``features`` (N, P) of the rows, and ``alike`` (N,) of them; None: nothing is added, figures are only read.
 
         ``rows``: the rows in every version; ``others`` and ``late``: what was told about other versions, and under
         products, of whatever version.
         """
         seed = int(digest[:16], 16)
         self.digest, self._n_rows = digest, n_rows
-        self._alike = np.arange(n_rows) if features is None else alike_rows(features)
+        self._alike = np.arange(n_rows) if alike is None else alike
         pairs, differences = set(stored.pairs), set(stored.differences)
         self.differences = Differences(
             n_rows, seed, stored.sketches, pairs, differences, self._alike, features,
@@ -78,7 +79,8 @@ class Exposure:
         late = list[bytes]()
         pairs, differences = set(found.pairs), set(found.differences)
         for rows in account.rows:
-            kept = found.note(rows)
+            found.note(rows)
+            kept = found.packed(rows)
             late += [] if kept is None else [kept]
             sketch = found.sketch(rows)
             if found.knows(sketch):

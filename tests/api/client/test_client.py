@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,6 +26,7 @@ from services.contracts.access.identity import Role
 from services.contracts.history.events import Event
 from services.contracts.keys.signing import new_seed_file
 from tests.api.conftest import RUN_ID, SITES, a_plan
+from tests.loopback import serving
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -73,12 +73,8 @@ class Front:
 @pytest.fixture
 def front(server: str) -> Iterator[Front]:
     made = Front(server)
-    thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield made
-    made.http.shutdown()
-    made.http.server_close()
-    thread.join()
+    with serving(made.http):
+        yield made
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +16,7 @@ import pytest
 from api.client import Client, NotThereError, ServerError, UnreachableError
 from api.client.client import QUIET_SECONDS
 from services.contracts.history.events import Event
+from tests.loopback import serving
 
 PROBLEM = {"detail": "no", "status": 404}
 
@@ -55,12 +55,8 @@ class Desk:
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     made = Desk()
-    thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield made
-    made.http.shutdown()
-    made.http.server_close()
-    thread.join()
+    with serving(made.http):
+        yield made
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from services.site_agent.vault.guard import VaultGuard
 from services.site_agent.vault.other_versions import OtherVersions, row_numbers
 from services.site_agent.vault.sketches import told_of_rows
 from services.site_agent.vault.table import RawTable
-from tests.attacks.finding import rows_along
-from tests.attacks.gated_plants import Plant, dealt, honest_run
+from tests.attacks.gated_plants import dealt
+from tests.attacks.versions import found_between
 
 RUN, LATER = "a" * 32, "b" * 32
 ROWS, DEPTH = 30, 32
@@ -187,19 +187,9 @@ def test_two_honest_runs_between_which_a_row_came_show_no_row(
     rng = np.random.default_rng(2)
     features = rng.uniform(size=(100, 4))
     labels = np.where(features @ rng.standard_normal(4) + 0.3 * rng.standard_normal(100) > 0.0, 1.0, -1.0)
-    sites = dealt(features, labels, 2, get_method(name))
-    whole = sites["plant-1"]
-    first = Plant(replace(whole, features=whole.features[:-1], labels=whole.labels[:-1]))
-    plants = {"plant-1": first, "plant-2": Plant(sites["plant-2"])}
-    honest_run(plants, name, max_rounds=3)
-    plants["plant-1"] = Plant(whole)
-    plants["plant-1"].gate = first.gate
-    honest_run(plants, name, run="run-2", max_rounds=3)
-    before, after = (len(each.problem.labels) * each.vectors() for each in (first, plants["plant-1"]))
-    across = (after[:, None] - before[None]).reshape(-1, before.shape[1])
-    found = rows_along(across, plants["plant-1"].rows)
-    assert (len(whole.labels) - 1 in found) if asleep else not found
-    assert len(plants["plant-1"].sent) == 3, "and nothing is refused"
+    found, (first, _) = found_between(dealt(features, labels, 2, get_method(name)), name, "per-site", max_rounds=3)
+    assert (len(first.part) - 1 in found) if asleep else not found
+    assert len(first.sent) == 3, "and nothing is refused"
 
 
 def numbers_of(record: ExposureRecord) -> np.ndarray:

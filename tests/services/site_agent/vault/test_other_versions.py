@@ -11,7 +11,8 @@ import pytest
 
 from services.site_agent.vault import known_rows, other_versions
 from services.site_agent.vault.factors import ANY_KIND
-from services.site_agent.vault.other_versions import OF_READINGS, OtherVersions, row_marks
+from services.site_agent.vault.other_versions import OtherVersions, row_marks
+from services.site_agent.vault.sketches import OF_READINGS
 
 DEPTH, ANGLE = 32, 1e-4
 NOBODY = np.zeros(0, dtype=np.int64)
