@@ -12,7 +12,7 @@ from flows.lease import IN_PROGRESS
 from flows.orders import NOT_ASKED
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
 from services.coordinator.run_state.run_errors import RunCancelledError
-from services.round_store.run_rows import OVERTAKEN
+from services.round_store.runs.run_rows import OVERTAKEN
 
 SKIPPED = "Skipped"
 """Name of the state, of Prefect's type Completed, where nothing had to be done."""

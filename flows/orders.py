@@ -20,7 +20,7 @@ from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
-from services.round_store.run_rows import FINAL
+from services.round_store.runs.run_rows import FINAL
 from services.round_store.store import RoundStore
 
 NOT_ASKED = "not_asked"

@@ -18,8 +18,8 @@ from services.contracts.errors import BallastError, NotFoundError
 from services.contracts.history.run import STAYS, Run
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION, PREVIOUS
-from services.round_store.leavings import Forgotten
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
+from services.round_store.plants.leavings import Forgotten
 from services.round_store.store import Repositories
 
 LOG = logging.getLogger("ballast.flows")

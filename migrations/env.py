@@ -5,8 +5,8 @@ from typing import Any, Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from services.round_store.columns import UtcDateTime, spell_conditions
-from services.round_store.tables import METADATA
+from services.round_store.tables.all_tables import METADATA
+from services.round_store.tables.columns import UtcDateTime, spell_conditions
 
 
 def render(kind: str, item: Any, _autogenerate: Any) -> str | Literal[False]:

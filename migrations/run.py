@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from services.contracts.errors import ConflictError
-from services.round_store.failures import describe, explained, kind_of
-from services.round_store.session import make_engine
+from services.round_store.database.failures import describe, explained, kind_of
+from services.round_store.database.session import make_engine
 
 LOCK = 0x42414C4C
 """PostgreSQL advisory lock that migrations take turns on."""

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from services.contracts.history.records import AliasChange
 from services.round_store.store import RoundStore
-from services.round_store.version_tables import AliasChangeRow
+from services.round_store.tables.versions import AliasChangeRow
 
 
 def alias_history(store: RoundStore, name: str) -> list[AliasChange]:

@@ -12,7 +12,7 @@ from services.contracts.base import Contract
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.records import AssetTypeRecord
 from services.contracts.machines.asset_type import AssetType
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 router = APIRouter(
     prefix="/v1/admin/asset-types", tags=["administration: asset types"], default_response_class=PlainJSON

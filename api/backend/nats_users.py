@@ -13,7 +13,7 @@ from services.bus.server import are_users_current, coordinator_line, rotate_coor
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.keys.key_chain import KeyStatement
 from services.process.private_files import private_opener
-from services.round_store.sites import SiteRepository
+from services.round_store.plants.sites import SiteRepository
 
 
 class ChangeStoredError(UnavailableError):

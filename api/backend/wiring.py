@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from api.backend.disk_space import sqlite_file
 from services.contracts.errors import UnavailableError
 from services.process.settings import Settings
-from services.round_store.failures import UPGRADE_COMMAND
-from services.round_store.schema import check_schema
-from services.round_store.session import Database, make_engine
+from services.round_store.database.failures import UPGRADE_COMMAND
+from services.round_store.database.schema import check_schema
+from services.round_store.database.session import Database, make_engine
 from services.round_store.store import RoundStore
 
 if TYPE_CHECKING:

@@ -86,49 +86,49 @@ def _module(name: str) -> Command:
     command: Command
     match name:
         case "up":
-            from api.cli import up as command
+            from api.cli.commands import up as command
         case "demo":
-            from api.cli import demo as command
+            from api.cli.commands import demo as command
         case "simulate":
             from services.plant_simulator import cli as command
         case "migrate":
-            from api.cli import migrate as command
+            from api.cli.commands import migrate as command
         case "backup":
-            from api.cli import backup as command
+            from api.cli.commands import backup as command
         case "restore":
-            from api.cli import restore as command
+            from api.cli.commands import restore as command
         case "retention":
-            from api.cli import retention as command
+            from api.cli.commands import retention as command
         case "doctor":
-            from api.cli import doctor as command
+            from api.cli.commands import doctor as command
         case "token":
-            from api.cli import token as command
+            from api.cli.commands import token as command
         case "site":
-            from api.cli import site as command
+            from api.cli.commands import site as command
         case "asset-type":
-            from api.cli import asset_type as command
+            from api.cli.commands import asset_type as command
         case "plan":
-            from api.cli import plan as command
+            from api.cli.commands import plan as command
         case "run":
-            from api.cli import run as command
+            from api.cli.commands import run as command
         case "model":
-            from api.cli import model as command
+            from api.cli.commands import model as command
         case "verify":
-            from api.cli import verify as command
+            from api.cli.commands import verify as command
         case "evidence":
-            from api.cli import evidence as command
+            from api.cli.commands import evidence as command
         case "audit":
-            from api.cli import audit as command
+            from api.cli.commands import audit as command
         case "webhook":
-            from api.cli import webhook as command
+            from api.cli.commands import webhook as command
         case "key":
-            from api.cli import key as command
+            from api.cli.commands import key as command
         case "bus":
-            from api.cli import bus as command
+            from api.cli.commands import bus as command
         case "health":
-            from api.cli import health as command
+            from api.cli.commands import health as command
         case "completion":
-            from api.cli import completion as command
+            from api.cli.commands import completion as command
         case _:
             raise KeyError(name)
     return command

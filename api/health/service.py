@@ -12,7 +12,7 @@ from api.backend.wiring import Backend
 from services.contracts.errors import BallastError
 from services.identity.service_keys import MEANINGS
 from services.registry.alias_check import RESTORED, moved_aliases
-from services.round_store.failures import UPGRADE_COMMAND
+from services.round_store.database.failures import UPGRADE_COMMAND
 
 LOG = logging.getLogger("ballast.api")
 NOTICE_TIME: Final = timedelta(days=1)

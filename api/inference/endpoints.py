@@ -27,7 +27,7 @@ from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.diagnosis import VersionName
 from services.process.command_line import product_version
 from services.registry.labels import CHAMPION
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 BINARY = "Inference-Header-Content-Length"
 """Header of a request whose tensors follow its JSON as bytes: an extension of the protocol that is not taken."""

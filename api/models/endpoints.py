@@ -30,7 +30,7 @@ from services.contracts.versions.report import ModelReport
 from services.reporting.fairness_page import fairness_page
 from services.reporting.lorenz_chart import lorenz_chart
 from services.reporting.report_page import report_page
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 from services.verification.bundle import VersionFiles, packed
 
 diagnosis = APIRouter(prefix="/v1/models", tags=["diagnosis"], route_class=PredictionRoute)

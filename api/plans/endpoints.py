@@ -19,7 +19,7 @@ from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.history.run import OrderedRun, Run
 from services.contracts.plans.overrides import FOR_ONE_RUN
 from services.contracts.plans.plan import Plan
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/plans", tags=["administration: plans"], default_response_class=PlainJSON)
 ROUTERS = (router,)

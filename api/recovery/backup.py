@@ -33,11 +33,11 @@ from services.contracts.history.audit import BACKUP_MADE
 from services.identity.service_keys import MEANINGS
 from services.process.command_line import product_version
 from services.process.private_files import private_opener
-from services.round_store.audit import AuditRepository
-from services.round_store.failures import explained
-from services.round_store.schema import SCHEMA_REVISION
-from services.round_store.session import UnitOfWork
-from services.round_store.version_tables import ModelVersionRow
+from services.round_store.database.failures import explained
+from services.round_store.database.schema import SCHEMA_REVISION
+from services.round_store.database.session import UnitOfWork
+from services.round_store.operation.audit import AuditRepository
+from services.round_store.tables.versions import ModelVersionRow
 
 _OF_VERSIONS: Final = {
     "model_versions": "version", "model_version_tags": "version", "registered_model_aliases": "version",

@@ -22,8 +22,8 @@ from services.backup.sealed_stream import SealedReader
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent
 from services.process.settings import Settings
-from services.round_store.queries import MAX_PAGE
-from services.round_store.session import Database, make_engine
+from services.round_store.database.queries import MAX_PAGE
+from services.round_store.database.session import Database, make_engine
 from services.round_store.store import RoundStore
 
 EVENTS: Final = f"{archive.STORE}audit_events/"

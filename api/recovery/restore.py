@@ -27,7 +27,7 @@ from services.identity.service_keys import MEANINGS
 from services.process.private_files import private_file, private_folder
 from services.process.settings import FILE_NAME, Settings
 from services.registry.alias_check import moved_aliases
-from services.round_store.schema import SCHEMA_REVISION
+from services.round_store.database.schema import SCHEMA_REVISION
 
 NOT_LOOKED: Final = (
     "plants that were unlearned, suspended or removed after that moment take part again, and tokens that were revoked "

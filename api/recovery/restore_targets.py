@@ -19,8 +19,8 @@ from services.contracts.errors import ConflictError
 from services.process.private_files import private_file
 from services.process.settings import Settings
 from services.registry.mlflow_registry import ModelRegistry
-from services.round_store.failures import describe, explained
-from services.round_store.session import make_engine
+from services.round_store.database.failures import describe, explained
+from services.round_store.database.session import make_engine
 
 
 class RestoreTargets:

@@ -17,7 +17,7 @@ from services.contracts.access.enrolment_records import CodeState, EnrolmentReco
 from services.contracts.base import Slug
 from services.contracts.history.site import Site, SiteStatus
 from services.identity.errors import ForbiddenError
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/sites", tags=["administration: sites"], default_response_class=PlainJSON)
 codes = APIRouter(

@@ -14,7 +14,7 @@ from services.contracts.errors import InvalidInputError
 from services.contracts.history.site import Site
 from services.contracts.keys.signed_documents import signed_digest
 from services.identity.enrolment import check_site_key
-from services.round_store.sites import SiteRepository
+from services.round_store.plants.sites import SiteRepository
 from services.round_store.store import Repositories
 
 

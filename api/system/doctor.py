@@ -15,7 +15,7 @@ from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
 from services.registry.alias_check import moved_aliases
-from services.round_store.session import utc_now
+from services.round_store.database.session import utc_now
 
 COMPARED = 1000
 """Newest versions of a model that are compared with the registry."""

@@ -12,7 +12,7 @@ from api.system.doctor import last_backup
 from api.system.facts import utc_now
 from services.contracts.base import Contract
 from services.process.command_line import product_version
-from services.round_store.schema import SCHEMA_REVISION
+from services.round_store.database.schema import SCHEMA_REVISION
 
 STARTED = time.monotonic()
 

@@ -13,7 +13,7 @@ from api.web.auth import Administrator
 from api.web.dependencies import BackendDep, PlainJSON, ReasonDep
 from api.web.paging import Cursor, WholeList, page_of
 from services.contracts.access.identity import ApiToken, Role
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/tokens", tags=["administration: tokens"], default_response_class=PlainJSON)
 ROUTERS = (router,)

@@ -21,7 +21,7 @@ from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import OidcVerifier
 from services.identity.roles import Permission, permits
 from services.identity.tokens import PREFIX, check, token_id_of
-from services.round_store.tokens import TOUCH_SECONDS, TokenRepository
+from services.round_store.access.tokens import TOUCH_SECONDS, TokenRepository
 
 LOG = logging.getLogger("ballast.api")
 NO_TOKEN: Final = "this needs a token: send the header Authorization: Bearer <token>"

@@ -12,7 +12,7 @@ from pydantic import Field
 from api.backend.wiring import Backend
 from services.contracts.base import Contract
 from services.contracts.documents import to_plain
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 
 class PlainJSON(JSONResponse):

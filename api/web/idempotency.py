@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.backend.nats_users import ChangeStoredError
 from api.web.errors import ballast_problem
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, UnavailableError
-from services.round_store.outcomes import OutcomeRepository
+from services.round_store.operation.outcomes import OutcomeRepository
 
 LOG = logging.getLogger("ballast.api")
 CHANGES: Final = "/v1/admin"

@@ -18,7 +18,7 @@ from fastapi import Query, Request, Response
 
 from services.contracts.base import in_utc
 from services.contracts.errors import InvalidInputError
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 Item = TypeVar("Item")
 Key = tuple[Any, ...]

@@ -10,7 +10,7 @@ from api.web.paging import Cursor, WholeList, page_of
 from api.webhooks import service
 from api.webhooks.schemas import Delivery, NewWebhook, WebhookRequest, Webhooks
 from services.contracts.history.events import Webhook
-from services.round_store.queries import MAX_PAGE
+from services.round_store.database.queries import MAX_PAGE
 
 router = APIRouter(prefix="/v1/admin/webhooks", tags=["administration: webhooks"], default_response_class=PlainJSON)
 ROUTERS = (router,)

@@ -12,8 +12,8 @@ which says nothing. Before a mean is looser at w than the tightest cut that left
 told again: it adds no vector to what is known, so it seldom isolates anything, and in a sum over plants it still says
 something. The price is tightness, and so rounds. The share begins small, for a plant may have a single row at
 its kink at the optimum: all tight cuts then differ in that row alone, and what hides it must cost little. What
-isolates a row, and what is drawn, is the guard's matter (``services.site_agent.vault.guard``); here is what may stand
-in for what.
+isolates a row, and what is drawn, is the guard's matter (``services.site_agent.vault.isolation.guard``); here is what
+may stand in for what.
 """
 
 from __future__ import annotations

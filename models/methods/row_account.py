@@ -2,7 +2,7 @@
 
 A slope is a sum over the rows, ``slope = c @ features`` plus what is known without them, so whoever has several slopes
 has all linear combinations of their c. A site that knows its own c can tell what such combinations isolate before it
-answers (``services.site_agent.vault.exposure``). Row-level: an account never leaves the vault.
+answers (``services.site_agent.vault.isolation.exposure``). Row-level: an account never leaves the vault.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@ r"""What a cohort was asked in a round, as bytes that all sides hash alike; and 
 Words hold ``share * answer`` of a plant or their sum over plants. A convex risk times a share is one, so is a sum: each
 is held to ``risk(w_i) >= cut_j(w_i)`` as it stands (``services.verification.contradiction``). Rounding of the words
 raises risks and lowers cuts for ``|w| <= 2^12``, so nothing true is refuted by it. A plant tells a risk by up to as
-much too high as the cut beside it is too low (``services.site_agent.vault.guard``): two risks at one point may differ.
+much too high as the cut beside it is too low (``services.site_agent.vault.isolation.guard``): two risks at one point
+may differ.
 """
 
 from __future__ import annotations

@@ -37,6 +37,15 @@ class Member:
     websocket_port: int | None = None
 
 
+def read_server(text: str, port: int = CLIENT_PORT, route_port: int = ROUTE_PORT) -> Member:
+    """A server as it is written on a command line, NAME=HOST[,HOST]; ``InvalidInputError``."""
+    name, _, hosts = text.partition("=")
+    names = tuple(host for host in hosts.split(",") if host)
+    if not name.replace("-", "").isalnum() or not names:
+        raise InvalidInputError(f"a server is written NAME=HOST or NAME=HOST,HOST, got {text}")
+    return Member(name, names, port=port, route_port=route_port)
+
+
 def make_cluster(folder: Path, members: Sequence[Member]) -> dict[str, BusFiles]:
     """Write the files of all members, ``<folder>/<name>``, and ``ca.pem`` and ``coordinator.nk`` beside them.
 

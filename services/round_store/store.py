@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Engine
 
-from services.round_store.changes import ChangeMark
-from services.round_store.schema import check_schema
-from services.round_store.session import BUSY_SECONDS, Database, SessionProvider, UnitOfWork, make_engine
+from services.round_store.database.changes import ChangeMark
+from services.round_store.database.schema import check_schema
+from services.round_store.database.session import BUSY_SECONDS, Database, SessionProvider, UnitOfWork, make_engine
 
 if TYPE_CHECKING:
-    from services.round_store.asset_types import AssetTypeRepository
-    from services.round_store.audit import AuditRepository
-    from services.round_store.enrolment_codes import EnrolmentCodeRepository
-    from services.round_store.events import EventRepository
-    from services.round_store.leavings import LeavingRepository
-    from services.round_store.model_versions import ModelVersionRepository
-    from services.round_store.outcomes import OutcomeRepository
-    from services.round_store.overview import OverviewRepository
-    from services.round_store.plans import PlanRepository
-    from services.round_store.retention import RetentionRepository
-    from services.round_store.runs import RunRepository
-    from services.round_store.service_keys import ServiceKeyRepository
-    from services.round_store.sessions import SessionRepository
-    from services.round_store.sites import SiteRepository
-    from services.round_store.tokens import TokenRepository
-    from services.round_store.webhooks import WebhookRepository
+    from services.round_store.access.enrolment_codes import EnrolmentCodeRepository
+    from services.round_store.access.service_keys import ServiceKeyRepository
+    from services.round_store.access.sessions import SessionRepository
+    from services.round_store.access.tokens import TokenRepository
+    from services.round_store.operation.audit import AuditRepository
+    from services.round_store.operation.events import EventRepository
+    from services.round_store.operation.outcomes import OutcomeRepository
+    from services.round_store.operation.overview import OverviewRepository
+    from services.round_store.operation.retention import RetentionRepository
+    from services.round_store.operation.webhooks import WebhookRepository
+    from services.round_store.plans.asset_types import AssetTypeRepository
+    from services.round_store.plans.plans import PlanRepository
+    from services.round_store.plants.leavings import LeavingRepository
+    from services.round_store.plants.sites import SiteRepository
+    from services.round_store.runs.model_versions import ModelVersionRepository
+    from services.round_store.runs.runs import RunRepository
 
 
 class Repositories:
@@ -41,112 +41,112 @@ class Repositories:
     @cached_property
     def asset_types(self) -> AssetTypeRepository:
         """Asset types, with their versions."""
-        from services.round_store.asset_types import AssetTypeRepository
+        from services.round_store.plans.asset_types import AssetTypeRepository
 
         return AssetTypeRepository(self._scope)
 
     @cached_property
     def audit(self) -> AuditRepository:
         """The audit trail."""
-        from services.round_store.audit import AuditRepository
+        from services.round_store.operation.audit import AuditRepository
 
         return AuditRepository(self._scope)
 
     @cached_property
     def enrolment_codes(self) -> EnrolmentCodeRepository:
         """Codes by which plants enrol."""
-        from services.round_store.enrolment_codes import EnrolmentCodeRepository
+        from services.round_store.access.enrolment_codes import EnrolmentCodeRepository
 
         return EnrolmentCodeRepository(self._scope)
 
     @cached_property
     def events(self) -> EventRepository:
         """What happened, for who follows it."""
-        from services.round_store.events import EventRepository
+        from services.round_store.operation.events import EventRepository
 
         return EventRepository(self._scope)
 
     @cached_property
     def leavings(self) -> LeavingRepository:
         """Plants that are unlearned."""
-        from services.round_store.leavings import LeavingRepository
+        from services.round_store.plants.leavings import LeavingRepository
 
         return LeavingRepository(self._scope)
 
     @cached_property
     def model_versions(self) -> ModelVersionRepository:
         """Versions, and where their aliases pointed."""
-        from services.round_store.model_versions import ModelVersionRepository
+        from services.round_store.runs.model_versions import ModelVersionRepository
 
         return ModelVersionRepository(self._scope)
 
     @cached_property
     def outcomes(self) -> OutcomeRepository:
         """What repeated requests were answered."""
-        from services.round_store.outcomes import OutcomeRepository
+        from services.round_store.operation.outcomes import OutcomeRepository
 
         return OutcomeRepository(self._scope)
 
     @cached_property
     def overview(self) -> OverviewRepository:
         """Many runs, versions and rounds at once."""
-        from services.round_store.overview import OverviewRepository
+        from services.round_store.operation.overview import OverviewRepository
 
         return OverviewRepository(self._scope)
 
     @cached_property
     def plans(self) -> PlanRepository:
         """Plans, with their versions."""
-        from services.round_store.plans import PlanRepository
+        from services.round_store.plans.plans import PlanRepository
 
         return PlanRepository(self._scope)
 
     @cached_property
     def retention(self) -> RetentionRepository:
         """What is old enough to be forgotten."""
-        from services.round_store.retention import RetentionRepository
+        from services.round_store.operation.retention import RetentionRepository
 
         return RetentionRepository(self._scope)
 
     @cached_property
     def runs(self) -> RunRepository:
         """Runs, with their leases, rounds and drafts."""
-        from services.round_store.runs import RunRepository
+        from services.round_store.runs.runs import RunRepository
 
         return RunRepository(self._scope)
 
     @cached_property
     def service_keys(self) -> ServiceKeyRepository:
         """What is known of the keys that all API processes share."""
-        from services.round_store.service_keys import ServiceKeyRepository
+        from services.round_store.access.service_keys import ServiceKeyRepository
 
         return ServiceKeyRepository(self._scope)
 
     @cached_property
     def sessions(self) -> SessionRepository:
         """Who is signed in to the console."""
-        from services.round_store.sessions import SessionRepository
+        from services.round_store.access.sessions import SessionRepository
 
         return SessionRepository(self._scope)
 
     @cached_property
     def sites(self) -> SiteRepository:
         """Enrolled plants."""
-        from services.round_store.sites import SiteRepository
+        from services.round_store.plants.sites import SiteRepository
 
         return SiteRepository(self._scope)
 
     @cached_property
     def tokens(self) -> TokenRepository:
         """API tokens."""
-        from services.round_store.tokens import TokenRepository
+        from services.round_store.access.tokens import TokenRepository
 
         return TokenRepository(self._scope)
 
     @cached_property
     def webhooks(self) -> WebhookRepository:
         """Addresses that events are sent to."""
-        from services.round_store.webhooks import WebhookRepository
+        from services.round_store.operation.webhooks import WebhookRepository
 
         return WebhookRepository(self._scope)
 

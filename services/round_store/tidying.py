@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from services.contracts.access.identity import Role
 from services.process.settings import RetentionSettings
-from services.round_store.retention import Forgettable
+from services.round_store.operation.retention import Forgettable
 from services.round_store.store import RoundStore
 
 TIDIED = "retention.run"

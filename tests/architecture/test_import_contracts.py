@@ -43,7 +43,7 @@ PLANTED = (
     ("services/contracts/machines/target.py", "services.contracts.plans.waiting", "The rooms of contracts"),
     ("services/coordinator/asking/poll.py", "services.coordinator.run_state.terms", "The rooms of the coordinator"),
     ("services/contracts/wire/roll.py", "services.process.settings", "Layers"),
-    ("services/coordinator/training.py", "services.round_store.runs", "Layers"),
+    ("services/coordinator/training.py", "services.round_store.runs.runs", "Layers"),
     ("services/coordinator/training.py", "services.site_agent.agent", "Nothing on the OEM's side"),
     ("services/contracts/plans/plan.py", "services.registry.gates", "Layers"),
     ("models/problem.py", "services.contracts.plans.plan", "Layers"),

@@ -26,9 +26,9 @@ from services.site_agent.limits.kinds import kind_of
 from services.site_agent.limits.questions import Heads, Questions, check_steepness
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.exposure_gate import ExposureGate
-from services.site_agent.vault.exposure_record import ExposureRecord
-from services.site_agent.vault.span import Figures
+from services.site_agent.vault.isolation.span import Figures
+from services.site_agent.vault.records.exposure_gate import ExposureGate
+from services.site_agent.vault.records.exposure_record import ExposureRecord
 
 STEPS = ("local_point", "snapshot")
 """Arrays of an answer that tell, less where they started from, a sum over rows."""

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 
 from models.methods.catalogue import get_method
 from services.site_agent.rules.policy import SitePolicy
-from services.site_agent.vault.guard import VaultGuard
+from services.site_agent.vault.isolation.guard import VaultGuard
 from tests.attacks.__main__ import ATTACKS, attack, bisected, dropped, failed, figures, main, views
 from tests.attacks.finding import differences, pairwise, rows_along
 from tests.attacks.gated_plants import Plant, dealt, honest_run

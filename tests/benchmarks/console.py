@@ -40,7 +40,7 @@ from services.contracts.plans.plan import Plan
 from services.contracts.versions.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
 from services.process.settings import Settings
-from services.round_store.documents import document
+from services.round_store.database.documents import document
 from tests import versions
 from tests.benchmarks.command import output_file
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 
-from api.cli import demo_plants
+from api.cli.demonstration import demo_plants
 from services.contracts.documents import to_plain
 from services.plant_simulator.assets import builtin_asset_type
 from tests.deployment.compose import USER, Deployment, find_engine

@@ -30,7 +30,7 @@ from services.contracts.wire.messages import Hello, Kind, Reveal
 from services.coordinator.run_state.training_state import TrainedModel
 from services.process.settings import Settings
 from services.registry.model_files import document_text, read_document, sha256
-from services.round_store import runs
+from services.round_store.runs import runs
 from services.round_store.store import RoundStore
 from services.site_agent.connection.link import PlantLink
 from services.site_agent.connection.link_address import Address

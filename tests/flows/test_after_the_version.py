@@ -21,8 +21,8 @@ from services.coordinator.run_state.run_errors import RunCancelledError
 from services.registry.labels import CHAMPION
 from services.registry.mlflow_registry import ModelRegistry
 from services.registry.mlflow_store import MlflowStore
-from services.round_store.model_versions import ModelVersionRepository
-from services.round_store.runs import RunRepository
+from services.round_store.runs.model_versions import ModelVersionRepository
+from services.round_store.runs.runs import RunRepository
 from tests.flows import conftest
 from tests.steps import tried_again
 

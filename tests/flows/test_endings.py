@@ -19,7 +19,7 @@ from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
 from services.coordinator.run_state.run_errors import RunCancelledError
 from services.process.settings import Settings
-from services.round_store.run_rows import OVERTAKEN
+from services.round_store.runs.run_rows import OVERTAKEN
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG
 

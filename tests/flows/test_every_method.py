@@ -31,7 +31,7 @@ from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.site_agent.answers.local_join import joined
 from services.site_agent.door import row_answers
-from services.site_agent.vault import exposure_gate
+from services.site_agent.vault.records import exposure_gate
 from tests.oracles.whole_problem import solve_whole
 
 WORST_SITE = ("drfa-exact", "drfa", "drflm", "safl")

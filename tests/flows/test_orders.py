@@ -13,8 +13,8 @@ from services.contracts.errors import ConflictError
 from services.contracts.history.run import Run
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
-from services.round_store.run_tables import RunRow
 from services.round_store.store import RoundStore
+from services.round_store.tables.runs import RunRow
 from tests.flows.conftest import RIG
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.cli.model import _scores
+from api.cli.commands.model import _scores
 from models.evaluation.scores import f1_score
 from models.methods.catalogue import METHODS
 from models.problem import Status

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.child_environment import PREFECT_GUARDS
+from api.cli.processes.child_environment import PREFECT_GUARDS
 from services.registry.mlflow_environment import QUIET
 from tests.journeys.flows_process import FlowsProcess
 from tests.journeys.host import Host, open_host

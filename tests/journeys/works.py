@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from api.cli.child_environment import PREFECT_GUARDS
+from api.cli.processes.child_environment import PREFECT_GUARDS
 from migrations.run import upgrade
 from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
@@ -26,10 +26,10 @@ from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
 from services.registry.mlflow_environment import QUIET
 from services.registry.mlflow_registry import ModelRegistry
-from services.round_store.run_rows import FINAL
+from services.round_store.runs.run_rows import FINAL
 from services.round_store.store import RoundStore
 from services.site_agent.cli import main as ballast_site
-from services.site_agent.vault.exposure_record import ExposureRecord
+from services.site_agent.vault.records.exposure_record import ExposureRecord
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from migrations import run
 from services.contracts.plans.plan import Plan
 from services.plant_simulator.assets import builtin_asset_type
-from services.round_store.session import make_engine
+from services.round_store.database.session import make_engine
 from services.round_store.store import RoundStore
 from tests.versions import a_round, an_answer
 

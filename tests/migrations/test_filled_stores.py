@@ -19,8 +19,8 @@ from migrations import run
 from services.contracts.history.audit import AuditEvent
 from services.contracts.wire.codec import pack_arrays
 from services.plant_simulator.assets import builtin_asset_type
-from services.round_store.documents import document
-from services.round_store.session import make_engine
+from services.round_store.database.documents import document
+from services.round_store.database.session import make_engine
 from services.round_store.store import RoundStore
 from tests.versions import a_version
 

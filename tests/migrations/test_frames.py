@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlalchemy import text
 
 from migrations import run
-from services.round_store.session import make_engine
+from services.round_store.database.session import make_engine
 
 FRAMES = {("run_exchanges", "task"), ("run_exchanges", "answer"), ("run_states", "frame"), ("run_state_parts", "frame")}
 """What a commit writes of a round, by table and column."""

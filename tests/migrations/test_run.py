@@ -19,9 +19,9 @@ from migrations import run
 from migrations.__main__ import main
 from services.contracts.errors import ConflictError
 from services.contracts.plans.plan import Plan
-from services.round_store.session import make_engine
+from services.round_store.database.session import make_engine
 from services.round_store.store import RoundStore
-from services.round_store.tables import METADATA
+from services.round_store.tables.all_tables import METADATA
 from tests.waiting import PATIENCE
 
 

@@ -11,8 +11,8 @@ from sqlalchemy import DefaultClause, Engine, Inspector, TextClause, inspect
 
 from migrations import run
 from services.contracts.errors import UnavailableError
-from services.round_store.session import make_engine
-from services.round_store.tables import METADATA
+from services.round_store.database.session import make_engine
+from services.round_store.tables.all_tables import METADATA
 
 
 @pytest.fixture

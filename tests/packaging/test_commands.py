@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from api.cli import first_files, prepare
+from api.cli.commands import prepare
 from api.cli.main import _parse
+from api.cli.processes import first_files
 from services.site_agent.cli import _parser
 
 INFRA = Path(__file__).parents[2] / "infra"
@@ -66,8 +67,8 @@ PROGRAMS: dict[str, Callable[[list[str]], object]] = {
     "ballast": _parse, "api.cli.main": _parse,
     "ballast-site": lambda words: _parser().parse_args(words),
     "services.site_agent": lambda words: _parser().parse_args(words),
-    "api.cli.first_files": lambda words: first_files.parser().parse_args(words),
-    "api.cli.prepare": lambda words: argparse.ArgumentParser().parse_args(words) and prepare.main,
+    "api.cli.processes.first_files": lambda words: first_files.parser().parse_args(words),
+    "api.cli.commands.prepare": lambda words: argparse.ArgumentParser().parse_args(words) and prepare.main,
 }
 
 
@@ -95,8 +96,8 @@ def test_its_program_reads_the_line(place: str, command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", [
     ["ballast", "up", "--only", "nats"], ["ballast-site", "run", "--settings", "x"], ["ballast", "health", "bus"],
-    [PYTHON, "-m", "api.cli.prepare", "now"], [PYTHON, "-m", "api.cli.main", "bus", "start", "/data/nats"],
-    [PYTHON, "-m", "api.cli.first_files", "/out", "--names", "x"],
+    [PYTHON, "-m", "api.cli.commands.prepare", "now"], [PYTHON, "-m", "api.cli.main", "bus", "start", "/data/nats"],
+    [PYTHON, "-m", "api.cli.processes.first_files", "/out", "--names", "x"],
 ])
 def test_a_line_that_no_program_knows_is_found(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -21,10 +21,10 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from api.cli import first_files
-from api.cli.health import PROBES
+from api.cli.commands.health import PROBES
 from api.cli.main import COMMANDS
-from api.cli.parts import PARTS
+from api.cli.processes import first_files
+from api.cli.processes.parts import PARTS
 from services.process.environment import ENVIRONMENT, IN_A_FILE
 
 INFRA = Path(__file__).parents[2] / "infra"

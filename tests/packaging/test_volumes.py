@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from api.cli import backup, restore
+from api.cli.commands import backup, restore
 from api.cli.main import make_parser
 
 INFRA = Path(__file__).parents[2] / "infra"

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from services.round_store.session import Database
+from services.round_store.database.session import Database
 from tests.simulation.processes import CURRENT, Process, ProcessKilled
 from tests.simulation.world import World
 

@@ -20,9 +20,9 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from migrations.run import upgrade
-from services.round_store.columns import Base
-from services.round_store.session import Database, make_engine
+from services.round_store.database.session import Database, make_engine
 from services.round_store.store import RoundStore
+from services.round_store.tables.columns import Base
 from tests.simulation.processes import Process
 
 MEMORY = Path("/dev/shm")  # where it is, files that are forced to the disk cost nothing

@@ -24,8 +24,8 @@ from services.contracts.versions.model_version import ModelVersion
 from services.coordinator.run_state.terms import site_spec
 from services.site_agent.answers.local_solve import head_risks, lifted, site_problems
 from services.site_agent.settings import CsvSource
-from services.site_agent.vault.csv_source import read
 from services.site_agent.vault.dataset import Part, build_dataset
+from services.site_agent.vault.sources.csv_source import read
 
 if TYPE_CHECKING:
     from tests.simulation.works import Works

@@ -26,7 +26,7 @@ from api.web.auth import CONSOLE, Administrator
 from api.web.dependencies import BackendDep, Offset
 from services.contracts.errors import InvalidInputError, NotFoundError
 from services.contracts.reading import explain
-from services.round_store.schema import SCHEMA_REVISION
+from services.round_store.database.schema import SCHEMA_REVISION
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 PAGE: Final = 50

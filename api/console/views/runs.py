@@ -12,7 +12,7 @@ from api.console.views.names import Names
 from api.console.views.tuning import TuningPart, tuning_part
 from services.contracts.history.run import RoundPoint, Run
 from services.contracts.plans.plan_changes import Change, plan_changes
-from services.round_store.overview import Missed, SiteTotals
+from services.round_store.operation.overview import Missed, SiteTotals
 
 SHOWN_ROUNDS = 60
 """Rounds in the table of the page; the API has all of them."""

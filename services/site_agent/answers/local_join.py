@@ -15,8 +15,8 @@ from services.site_agent.answers.local_solve import join_answer, lifted
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset, Part
 from services.site_agent.vault.drift import DriftRecord, drift
-from services.site_agent.vault.exposure_gate import ExposureGate
-from services.site_agent.vault.exposure_record import ExposureRecord
+from services.site_agent.vault.records.exposure_gate import ExposureGate
+from services.site_agent.vault.records.exposure_record import ExposureRecord
 from services.site_agent.vault.row_digest import row_digest
 
 

@@ -39,13 +39,13 @@ from services.site_agent.settings import DataSource
 from services.site_agent.vault.dataset import Dataset, all_clipped_lines
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.exposure_gate import NOTHING, ExposureGate
-from services.site_agent.vault.exposure_record import ExposureRecord
-from services.site_agent.vault.few_rows import OF_PRODUCTS
-from services.site_agent.vault.lift_record import LiftRecord
-from services.site_agent.vault.noise_account import NoiseRecord
+from services.site_agent.vault.isolation.few_rows import OF_PRODUCTS
 from services.site_agent.vault.reader import Vault
-from services.site_agent.vault.told_models import (
+from services.site_agent.vault.records.exposure_gate import NOTHING, ExposureGate
+from services.site_agent.vault.records.exposure_record import ExposureRecord
+from services.site_agent.vault.records.lift_record import LiftRecord
+from services.site_agent.vault.records.noise_account import NoiseRecord
+from services.site_agent.vault.records.told_models import (
     OF_THE_ROWS,
     CountModels,
     check_problem_count,

@@ -17,7 +17,7 @@ from services.contracts.wire.codec import encode
 from services.contracts.wire.masking import MaskingCohort
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
-from services.site_agent.vault.noise_account import NoiseRecord
+from services.site_agent.vault.records.noise_account import NoiseRecord
 
 _RUNS_KEPT = 4  # as many as masks are kept of
 

@@ -11,7 +11,7 @@ from services.contracts.wire.messages import Task
 from services.site_agent.logs import PRIVATE
 from services.site_agent.rules.policy import Refusal
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.exposure_record import ExposureRecordError
+from services.site_agent.vault.records.exposure_record import ExposureRecordError
 
 
 @contextmanager

@@ -29,8 +29,8 @@ from services.site_agent.limits.questions import Heads, Questions, asked_weights
 from services.site_agent.limits.row_reach import row_reach
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.dataset import Dataset
-from services.site_agent.vault.exposure_gate import NOTHING
-from services.site_agent.vault.guard import VaultGuard
+from services.site_agent.vault.isolation.guard import VaultGuard
+from services.site_agent.vault.records.exposure_gate import NOTHING
 
 _TUNED_KEPT = 2000  # candidates and folds of the last tunings, for as many runs as a plant takes part in at once
 

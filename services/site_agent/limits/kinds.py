@@ -1,4 +1,4 @@
-"""The kind of what a task asks: within one, nobody knows factors of answers beside 1 and -1 (``vault.factors``)."""
+"""The kind of what a task asks: within one, nobody knows factors of answers beside 1 and -1 (``isolation.factors``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from models.basics import FloatArray
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
-from services.site_agent.vault.factors import ANY_KIND
+from services.site_agent.vault.isolation.factors import ANY_KIND
 
 _OF_STEPS: Final = ("step_size", "stiffness")
 """Arrays of messages that ask for steps: their ends are sums of gradients, as many as the asker says."""

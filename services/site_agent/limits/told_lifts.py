@@ -2,8 +2,8 @@ r"""Under how many lifts a plant answers about the same rows: not under so many 
 
 A vector of an answer is ``sum_i c_i z(x_i)`` over the N rows. At zero weights ``c_i = -y_i / N`` whatever the lift z,
 so whoever asks that one question under K further known features has K further equations for the same rows, while the
-account of the coefficients (``vault.exposure``) has one vector. Two kinds of numbers are counted, over all runs about
-one version of the rows; what was told under a lift of before tells nothing new:
+account of the coefficients (``vault.isolation.exposure``) has one vector. Two kinds of numbers are counted, over all
+runs about one version of the rows; what was told under a lift of before tells nothing new:
 
 - ``waves``: components of distinct Fourier and Nystrom lifts, by fingerprint. By k in all, whether a given row is among
   the N, and with which label, is told with a noise of ``sqrt(N / k)`` of its size. From ``k = N P`` on there are as
@@ -25,7 +25,7 @@ from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, NystromL
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
-from services.site_agent.vault.lift_record import LiftRecord
+from services.site_agent.vault.records.lift_record import LiftRecord
 
 LEAST_SEGMENTS: Final = 64
 """Of a spline at most, and in all where rows are few: ten honest plans with 2 to 12 segments have about so many."""

@@ -20,7 +20,7 @@ from models.basics import FloatArray
 DIGITS: Final = 4
 """Of losses, errors and risks: as many as reports have."""
 FINEST: Final = 1.0 / 500.0
-"""Of what one row may add: the share in which the guard hides a row behind others (``vault.exposure``)."""
+"""Of what one row may add: the share in which the guard hides a row behind others (``vault.isolation.exposure``)."""
 MOST_STEPS: Final = 2.0
 """By which a figure is off at most, beside its digits: one that is drawn, and one of rounding."""
 _EPS = 4 * float(np.finfo(np.float64).eps)

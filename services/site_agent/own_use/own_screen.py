@@ -14,12 +14,12 @@ from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.value_range import Ranges
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, DataSource, SiteSettings
-from services.site_agent.vault.csv_source import read_measurements
 from services.site_agent.vault.dataset import Dataset, Part, all_clipped_lines, apply_contract
 from services.site_agent.vault.drift import BEFORE_ANY_JOIN, DriftRecord, by_chance, distances, drift, drift_lines
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.exposure_words import exposure_lines, exposure_summary
 from services.site_agent.vault.reader import Vault
+from services.site_agent.vault.records.exposure_words import exposure_lines, exposure_summary
+from services.site_agent.vault.sources.csv_source import read_measurements
 
 _MOST_ROWS = (0.01, 0.99)
 _NARROW = 0.2

@@ -84,9 +84,10 @@ class SitePolicy(Contract):
 
     The others speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, be it with answers about
-    earlier versions of the rows; ``leverage_limit`` the share that any combination of them may (``vault.exposure``);
-    ``allow_unaccounted`` lets answers out that may say more than these count. ``lift_limit``: components of different
-    Fourier and Nystrom lifts for each training row, and an eighth as many segments of splines (``told_lifts``).
+    earlier versions of the rows; ``leverage_limit`` the share that any combination of them may
+    (``vault.isolation.exposure``); ``allow_unaccounted`` lets answers out that may say more than these count.
+    ``lift_limit``: components of different Fourier and Nystrom lifts for each training row, and an eighth as many
+    segments of splines (``told_lifts``).
     ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours) are budgets. ``steepness_limit`` and ``nearness_limit``
     say which questions have no honest purpose (``questions``).
 

@@ -17,8 +17,8 @@ from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import Ranges
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.other_versions import row_marks
-from services.site_agent.vault.table import HoldOut, RawTable
+from services.site_agent.vault.isolation.other_versions import row_marks
+from services.site_agent.vault.sources.table import HoldOut, RawTable
 
 MIDDLE = 0.5
 """Scaled value of an optional feature that a site does not measure: the middle of its sensor range."""

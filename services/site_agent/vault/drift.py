@@ -24,8 +24,8 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.contracts.errors import UnavailableError
-from services.site_agent.vault.exposure_record import ExposureRecordError
-from services.site_agent.vault.private_database import closed, looked_at, opened
+from services.site_agent.vault.records.exposure_record import ExposureRecordError
+from services.site_agent.vault.records.private_database import closed, looked_at, opened
 
 BINS = 32
 CHANCE = 1e-3

@@ -13,7 +13,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.dataset import apply_contract
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.table import read_features
+from services.site_agent.vault.sources.table import read_features
 
 LONGEST_LINE = 64 * 1024
 """Bytes of a line, as the OEM's API has it: some thousand features."""

@@ -10,7 +10,7 @@ from typing import assert_never
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource, DataSource, ParquetSource, SimulatorSource
 from services.site_agent.vault.dataset import Dataset, build_dataset
-from services.site_agent.vault.table import RawTable
+from services.site_agent.vault.sources.table import RawTable
 
 RUNS_KEPT = 4  # runs at once that a plant takes part in; each keeps its rows in memory
 Stamp = tuple[tuple[str, int, int], ...]
@@ -69,7 +69,7 @@ def _stamp(paths: list[Path]) -> Stamp:
 
 def _files(source: DataSource) -> list[Path]:
     if isinstance(source, SimulatorSource):
-        from services.site_agent.vault import simulator_source
+        from services.site_agent.vault.sources import simulator_source
 
         return simulator_source.files(source)
     return [source.path]
@@ -79,15 +79,15 @@ def _read(source: DataSource, asset_type: AssetType) -> RawTable:
     """Each source is imported when it is used: a plant with CSV files loads no signal processing."""
     match source:
         case CsvSource():
-            from services.site_agent.vault import csv_source
+            from services.site_agent.vault.sources import csv_source
 
             return csv_source.read(source, asset_type)
         case ParquetSource():
-            from services.site_agent.vault import parquet_source
+            from services.site_agent.vault.sources import parquet_source
 
             return parquet_source.read(source, asset_type)
         case SimulatorSource():
-            from services.site_agent.vault import simulator_source
+            from services.site_agent.vault.sources import simulator_source
 
             return simulator_source.read(source, asset_type)
         case _:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.cli.plan import _override
-from api.cli.token import read_end
+from api.cli.commands.plan import _override
+from api.cli.commands.token import read_end
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError
 from services.plant_simulator.assets import builtin_asset_type
-from services.round_store.retention import Forgettable
+from services.round_store.operation.retention import Forgettable
 from tests.api.conftest import a_plan
 from tests.versions import a_round, an_answer
 
@@ -67,7 +67,7 @@ def test_what_is_old_is_dropped_and_only_told_where_that_is_asked(
         asked.append((settings.events_days, given["dry_run"], given["role"], given["actor"].startswith("cli:")))
         return Forgettable(runs=("a", "b"), rounds=40, events=3)
 
-    monkeypatch.setattr("api.cli.retention.tidy", tidy)
+    monkeypatch.setattr("api.cli.commands.retention.tidy", tidy)
     said = "would be dropped" if dry else "dropped"
     assert shell.good("retention", "run", *flags) == f"{said}: 40 rounds of 2 runs, 3 events\n"
     assert shell.read("retention", "run", *flags) == {"runs": ["a", "b"], "rounds": 40, "events": 3}

@@ -52,7 +52,7 @@ def test_commands_on_the_store_import_little(modules: str, heavy: str) -> None:
 
 @pytest.mark.parametrize(("words", "heavy"), [
     ("site list", "numpy models services.contracts.plans.plan services.bus nkeys"),
-    ("site list", "services.round_store.run_tables services.round_store.plan_tables services.round_store.runs"),
+    ("site list", "services.round_store.tables.runs services.round_store.tables.plans services.round_store.runs.runs"),
     ("plan list", "services.contracts.versions.model_version services.bus sqlalchemy.dialects.postgresql"),
     ("run list", "services.contracts.versions.model_version services.bus sqlalchemy.dialects.postgresql"),
 ])

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from api.cli.bus import read_server
 from api.cli.common import add_times, print_fields, print_table
-from services.bus.cluster import CLIENT_PORT
+from services.bus.cluster import CLIENT_PORT, read_server
 from services.contracts.errors import InvalidInputError
 
 

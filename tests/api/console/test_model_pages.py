@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from api.cli.model import _notes
+from api.cli.commands.model import _notes
 from api.console.views import words
 from api.models import queries
 from api.models import service as models

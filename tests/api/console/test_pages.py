@@ -145,7 +145,7 @@ def hostile_world(world: Any) -> str:
     store.sites.set_notice("plant-east", HOSTILE)
     store.sites.seen("plant-east", HOSTILE[:40])
     with store.database.write() as session:
-        from services.round_store.site_tables import SiteRow
+        from services.round_store.tables.sites import SiteRow
 
         session.get(SiteRow, "plant-east").description = HOSTILE
     run = store.runs.create_run(store.plans.get("pumps").plan)

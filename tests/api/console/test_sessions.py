@@ -16,7 +16,7 @@ from services.contracts.access.identity import Role
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import Identity
 from services.identity.tokens import issue
-from services.round_store.access_tables import ConsoleSessionRow
+from services.round_store.tables.access import ConsoleSessionRow
 from tests.api.console.conftest import text_of
 from tests.api.console.test_roles import CHANGING, address
 from tests.oracles.store_walk import all_columns

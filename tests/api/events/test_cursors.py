@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from api.events import endpoints, feed
-from services.round_store.events import note
-from services.round_store.operation_tables import EventRow
+from services.round_store.operation.events import note
+from services.round_store.tables.operation import EventRow
 from tests.api.events.test_stream import a_run, following
 from tests.waiting import PATIENCE
 

@@ -21,8 +21,8 @@ from api.events import endpoints, feed
 from api.web.sessions import COOKIE, Sessions
 from services.contracts.access.identity import Role
 from services.contracts.history.run import SiteTermsRecord
-from services.round_store.operation_tables import EventRow
-from services.round_store.site_tables import SiteRow
+from services.round_store.tables.operation import EventRow
+from services.round_store.tables.sites import SiteRow
 from tests import versions
 from tests.api.conftest import SITES, a_plan
 from tests.waiting import PATIENCE, wait_until

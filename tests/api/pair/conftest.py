@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from api.backend.wiring import Backend, open_backend
-from api.cli import child_environment, stack
+from api.cli.processes import child_environment, stack
 from api.tokens import service as tokens
 from api.tokens.schemas import TokenRequest
 from services.contracts.access.identity import Role

@@ -31,7 +31,7 @@ from services.contracts.errors import BallastError, ConflictError, UnavailableEr
 from services.contracts.history.audit import GENESIS, AuditEvent
 from services.identity.service_keys import PSEUDONYMS, OtherKeyError
 from services.process.settings import Settings
-from services.round_store.session import make_engine
+from services.round_store.database.session import make_engine
 from services.round_store.store import RoundStore
 
 WORD = "correct horse battery"

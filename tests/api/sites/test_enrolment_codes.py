@@ -16,7 +16,7 @@ from services.bus.configuration import BusFiles
 from services.contracts.access.enrolment import proof, read_code
 from services.contracts.access.identity import Role
 from services.contracts.keys.signing import new_seed_file, public_key, signer
-from services.round_store.operation_tables import EnrolmentCodeRow
+from services.round_store.tables.operation import EnrolmentCodeRow
 from tests.oracles.store_walk import all_columns
 
 SITES = "/v1/admin/sites"

@@ -20,7 +20,7 @@ from services.bus import server
 from services.bus.configuration import BusFiles, users_text
 from services.contracts.access.identity import Role
 from services.contracts.keys.signing import new_seed_file, public_key
-from services.round_store.site_tables import SiteRow
+from services.round_store.tables.sites import SiteRow
 from tests import nats_server
 from tests.ports import free_port
 from tests.waiting import PATIENCE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from api.cli.child_environment import make_secrets
+from api.cli.processes.child_environment import make_secrets
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare

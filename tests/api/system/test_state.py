@@ -15,7 +15,7 @@ from api.system.state import system_state
 from services.contracts.errors import UnavailableError
 from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
-from services.round_store.site_tables import SiteRow
+from services.round_store.tables.sites import SiteRow
 from tests.api.conftest import START
 
 

@@ -22,7 +22,7 @@ from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
 from services.identity import tokens
 from services.identity.roles import Permission
-from services.round_store.operation_tables import OutcomeRow
+from services.round_store.tables.operation import OutcomeRow
 from tests.oracles.store_walk import all_columns
 from tests.waiting import PATIENCE, wait_until
 

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from api.cli import stack
-from api.cli.supervisor import Supervisor
-from api.cli.up import prepare_stores
+from api.cli.commands.up import prepare_stores
+from api.cli.processes import stack
+from api.cli.processes.supervisor import Supervisor
 from api.web.limits import OnlyTls
 from services.contracts.errors import InvalidInputError, UnavailableError
 from services.process.settings import Settings

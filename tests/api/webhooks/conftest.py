@@ -15,7 +15,7 @@ from sqlalchemy import update
 
 from api.webhooks import delivery
 from services.contracts.access.identity import Role
-from services.round_store.operation_tables import WebhookRow
+from services.round_store.tables.operation import WebhookRow
 from tests.api.conftest import a_plan
 
 HOOKS = "/v1/admin/webhooks"

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from services.contracts.access.identity import Role
 from services.identity.webhook_signature import SIGNATURE
-from services.round_store.operation_tables import WebhookRow
+from services.round_store.tables.operation import WebhookRow
 from tests.api.webhooks.conftest import HOOKS, Receiver, add
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import update
 from api.webhooks import delivery
 from api.webhooks.delivery import Deliverer
 from services.contracts.access.identity import Role
-from services.round_store.operation_tables import WebhookRow
+from services.round_store.tables.operation import WebhookRow
 from tests.api.webhooks.conftest import HOOKS, Receiver, add, due_now, happen
 from tests.waiting import PATIENCE, wait_until
 

@@ -12,10 +12,10 @@ from sqlalchemy import func, insert, select
 from services.backup import tables
 from services.backup.home_files import below, files_of
 from services.contracts.errors import ConflictError
-from services.round_store.events import note
-from services.round_store.run_tables import RunRow, RunStatePartRow
-from services.round_store.session import make_engine
+from services.round_store.database.session import make_engine
+from services.round_store.operation.events import note
 from services.round_store.store import RoundStore
+from services.round_store.tables.runs import RunRow, RunStatePartRow
 
 AT = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
 

@@ -40,7 +40,7 @@ from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.door.noisy_round import NoisyAnswers
 from services.site_agent.rules.policy import REASONS, Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
-from services.site_agent.vault.noise_account import NoiseRecord
+from services.site_agent.vault.records.noise_account import NoiseRecord
 
 RIG = AssetType(
     name="rig", features=tuple(Feature(name=name, unit="1", low=0, high=1) for name in ("flow", "pressure")),

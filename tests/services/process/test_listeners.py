@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from api.cli import listening
 from api.cli.main import main
+from api.cli.processes import listening
 from api.system import facts
 from services.contracts.errors import ConflictError
 from services.process.listeners import other_home

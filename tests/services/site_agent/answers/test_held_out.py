@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
-from services.site_agent.vault.csv_source import read
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
 from services.site_agent.vault.reader import Vault
+from services.site_agent.vault.sources.csv_source import read
+from services.site_agent.vault.sources.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
 
 
 @pytest.fixture

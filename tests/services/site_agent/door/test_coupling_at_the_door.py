@@ -17,7 +17,7 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
 from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
-from services.site_agent.vault.guard import VaultGuard
+from services.site_agent.vault.isolation.guard import VaultGuard
 from tests.services.site_agent.conftest import THIRD_CLASS, TWO_CLASSES
 
 SPEC = TrainingSpec.model_validate({"loss": "logistic", "radius": {"rule": "fixed", "value": 0.01}})

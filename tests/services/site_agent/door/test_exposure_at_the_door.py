@@ -15,9 +15,9 @@ from services.contracts.wire.messages import SiteRefusal, SiteUpdate
 from services.site_agent.cli import main
 from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import REASONS, SitePolicy
-from services.site_agent.vault.guard import VaultGuard
-from services.site_agent.vault.other_versions import OtherVersions
-from services.site_agent.vault.told_models import ISOLATING
+from services.site_agent.vault.isolation.guard import VaultGuard
+from services.site_agent.vault.isolation.other_versions import OtherVersions
+from services.site_agent.vault.records.told_models import ISOLATING
 
 KINDS: Any = ("join", "round", "evaluate")
 PLAIN = "level-bundle-plain"

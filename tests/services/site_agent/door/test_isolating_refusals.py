@@ -13,7 +13,7 @@ from services.masking.unmasking import deliveries
 from services.site_agent.door import row_answers
 from services.site_agent.rules.policy import REASONS, SitePolicy
 from services.site_agent.settings import CsvSource
-from services.site_agent.vault.told_models import ISOLATING, ISOLATING_IN_ALL
+from services.site_agent.vault.records.told_models import ISOLATING, ISOLATING_IN_ALL
 from tests.services.site_agent.party import Party, first_question
 
 METHOD, OTHER = "wafl", "level-bundle-plain"

@@ -19,9 +19,9 @@ from services.contracts.wire.messages import Kind
 from services.masking.unmasking import deliveries
 from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.rules.policy import SitePolicy
-from services.site_agent.vault.noise_account import NoiseRecord
 from services.site_agent.vault.reader import Vault
-from services.site_agent.vault.version_exposure import data_digest
+from services.site_agent.vault.records.noise_account import NoiseRecord
+from services.site_agent.vault.records.version_exposure import data_digest
 from tests.services.site_agent.party import RUN, Party
 
 POINT = {"point": np.array([[0.5, -0.2, 0.1, 0.05]])}

@@ -12,7 +12,7 @@ from services.contracts.problems.lift import LiftMismatchError
 from services.site_agent.door.refusals import as_refusals
 from services.site_agent.rules.policy import REASONS, Refusal
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.exposure_record import ExposureRecordError
+from services.site_agent.vault.records.exposure_record import ExposureRecordError
 
 PRIVATE = "row 17 reads 41.5 L/min"
 TASK: Any = SimpleNamespace(kind="round", run_id="a" * 32)

@@ -10,7 +10,7 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import Kind, SiteUpdate
 from services.site_agent.limits.questions import Heads, check_sums
 from services.site_agent.rules.policy import Refusal, SitePolicy
-from services.site_agent.vault.told_models import PROBLEMS, REFUSED
+from services.site_agent.vault.records.told_models import PROBLEMS, REFUSED
 from tests.services.site_agent.limits.test_questions import problem
 
 METHOD = "level-bundle"

@@ -16,7 +16,7 @@ from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate, Task
 from services.site_agent.answers.local_tuning import row_counts
 from services.site_agent.limits.kinds import kind_of_task
-from services.site_agent.vault.factors import ANY_KIND
+from services.site_agent.vault.isolation.factors import ANY_KIND
 from tests.services.site_agent.door.test_tuning_at_the_door import METHOD, part, rows_shown, rules
 
 SPEC = TrainingSpec.model_validate({"loss": {"name": "pinball"}, "radius": {"rule": "fixed", "value": 0.01}})

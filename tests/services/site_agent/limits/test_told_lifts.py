@@ -16,8 +16,8 @@ from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import CsvSource
-from services.site_agent.vault.exposure_record import ExposureRecord
-from services.site_agent.vault.lift_record import LiftRecord
+from services.site_agent.vault.records.exposure_record import ExposureRecord
+from services.site_agent.vault.records.lift_record import LiftRecord
 
 METHOD = "level-bundle-plain"
 RULES = SitePolicy.model_validate(

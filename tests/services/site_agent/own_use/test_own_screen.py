@@ -14,7 +14,7 @@ from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, SiteSettings
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.exposure_record import ExposureRecordError
+from services.site_agent.vault.records.exposure_record import ExposureRecordError
 from tests.services.site_agent.conftest import TWO_CLASSES, table
 
 Data = Callable[[list[list[Any]]], CsvSource]

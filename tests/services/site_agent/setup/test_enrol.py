@@ -18,10 +18,10 @@ import pytest
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import open_backend
-from api.cli import stack
+from api.cli.commands.up import prepare_stores
 from api.cli.main import main as ballast
-from api.cli.supervisor import Supervisor
-from api.cli.up import prepare_stores
+from api.cli.processes import stack
+from api.cli.processes.supervisor import Supervisor
 from api.sites import service as sites
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles

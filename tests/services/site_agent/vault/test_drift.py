@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.drift import BINS, DriftRecord, FirstRows, by_chance, distances, drift, shares_below
-from services.site_agent.vault.exposure_record import ExposureRecordError
+from services.site_agent.vault.records.exposure_record import ExposureRecordError
 from tests.services.site_agent.conftest import table
 
 OPEN = {"tell_drift": True, "tell_exposure": True}

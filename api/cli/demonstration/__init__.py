@@ -1,0 +1,1 @@
+"""The plants of ``ballast demo``, and its account."""

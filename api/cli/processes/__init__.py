@@ -1,0 +1,1 @@
+"""What ``ballast up`` and ``ballast demo`` start on this host, and watch."""

@@ -1,0 +1,1 @@
+"""Repositories of tokens, sessions, keys and enrolment codes."""

@@ -1,0 +1,1 @@
+"""Engine, transactions, failures, and statements that every repository takes."""

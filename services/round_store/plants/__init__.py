@@ -1,0 +1,1 @@
+"""Repositories of the plants, and of those that left."""

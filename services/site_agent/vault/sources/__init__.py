@@ -1,0 +1,1 @@
+"""Tables as they are read: where rows come from, and how a cell is read."""

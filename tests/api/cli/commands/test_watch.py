@@ -1,0 +1,59 @@
+"""``ballast run watch``: a line a round while it goes on, and an exit code that says how it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.cli.commands import run as commands
+from services.contracts.history.run import SiteTermsRecord
+from services.contracts.plans.plan import Plan
+from services.plant_simulator.assets import builtin_asset_type
+from tests.versions import a_round, an_answer
+
+
+@pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1)])
+def test_a_run_is_followed_until_its_end(
+    shell: Any, behind: Any, status: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = behind.store
+    store.asset_types.add(builtin_asset_type("triplex-pump"))
+    run = store.runs.create_run(store.plans.create(Plan(name="nightly", asset_type="triplex-pump")).plan)
+    terms = SiteTermsRecord(site_id="plant-1", weight=1.0, radius=0.1, n_samples=10)
+
+    def commit(*numbers: int) -> None:
+        for number in numbers:
+            record = a_round(run.run_id, number, an_answer("plant-1"), upper=0.5, lower=0.4, gap=0.2)
+            store.runs.commit_round(record, {"weights": np.zeros(3)})
+
+    # What the run does between two looks.
+    steps: list[Callable[[], object]] = [
+        lambda: store.runs.begin_run(run.run_id, (terms,)),
+        lambda: commit(1),
+        lambda: None,
+        lambda: commit(2, 3),
+        lambda: store.runs.finish_run(run.run_id, status, "as the test says"),
+    ]
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        steps.pop(0)()
+
+    monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=sleep))
+    ended, out, _ = shell.run("run", "watch", run.run_id, "--every", "0.25")
+    assert ended == code
+    assert (steps, waits) == ([], [0.25] * 5)
+    sites = "at most 0.5, 1 sites"
+    assert out.splitlines() == [
+        "pending", "running", f"round 1: gap 2.00e-01, {sites}", f"round 2: gap 2.00e-01, {sites}",
+        f"round 3: gap 2.00e-01, {sites}",
+        f"{status}: as the test says",
+    ]
+    _, out, _ = shell.run("run", "watch", run.run_id, "--json")
+    assert [json.loads(line)["round"] for line in out.splitlines()] == [1, 2, 3]

@@ -1,0 +1,162 @@
+"""Children are kept running, and none outlives the supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from api.cli.demonstration.demo_plants import agent
+from api.cli.processes import supervisor as supervising
+from api.cli.processes.supervisor import MOST_RESTARTS, SHORTEST_LIFE_SECONDS, Child, Supervisor
+from services.contracts.errors import UnavailableError
+from services.site_agent.connection.link_errors import KEY_GRACE_SECONDS
+from tests.waiting import wait_until
+
+SLEEP = [sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(60)"]
+
+
+def process_id(supervisor: Supervisor) -> int:
+    return supervisor._running["sleeper"].process.pid
+
+
+def alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def is_zombie(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().split()[2] == "Z"
+    except FileNotFoundError:
+        return False
+
+
+def said(log: Path, text: str) -> Callable[[], bool]:
+    return lambda: log.exists() and text in log.read_text()
+
+
+def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
+    told: list[str] = []
+    with Supervisor(tmp_path, told.append) as supervisor:
+        supervisor.start(Child("sleeper", SLEEP, said(tmp_path / "sleeper.log", "awake")))
+        supervisor.wait_ready("sleeper")
+        first = process_id(supervisor)
+        os.kill(first, signal.SIGKILL)
+
+        def another() -> bool:
+            supervisor.tend()
+            return process_id(supervisor) != first
+
+        wait_until(another, "second sleeper")
+        second = process_id(supervisor)
+        assert alive(second)
+    assert not alive(second)
+    assert told == ["sleeper ended (exit code -9); starting it again"]
+
+
+def test_grandchildren_are_stopped_too(tmp_path: Path) -> None:
+    script = f"import subprocess, sys; print(subprocess.Popen({SLEEP!r}).pid, flush=True); import time; time.sleep(60)"
+    log = tmp_path / "parent.log"
+    with Supervisor(tmp_path, print) as supervisor:
+        supervisor.start(Child("parent", [sys.executable, "-c", script], said(log, "awake")))
+        supervisor.wait_ready("parent")
+        grandchild = int(log.read_text().split()[0])
+        assert alive(grandchild)
+    wait_until(lambda: not alive(grandchild) or is_zombie(grandchild), "end of the grandchild")
+
+
+def test_a_child_that_cannot_start_is_told_with_its_last_line(tmp_path: Path) -> None:
+    script = "import sys; sys.exit('no room on this ship')"
+    with Supervisor(tmp_path, print) as supervisor:
+        supervisor.start(Child("broken", [sys.executable, "-c", script], lambda: False))
+        with pytest.raises(UnavailableError, match="exit code 1 before it was ready: no room on this ship"):
+            supervisor.wait_ready("broken")
+
+
+def test_the_last_words_name_the_error_of_this_life_and_not_only_that_there_was_one(tmp_path: Path) -> None:
+    (tmp_path / "broken.log").write_text("OldError: of a life before\n")
+    script = (
+        "import sys, traceback\n"
+        "try:\n    import no_such_module\nexcept ImportError:\n    traceback.print_exc()\n"
+        "sys.exit('ERROR:    Application startup failed. Exiting.')"
+    )
+    with Supervisor(tmp_path, print) as supervisor:
+        supervisor.start(Child("broken", [sys.executable, "-c", script], lambda: False))
+        with pytest.raises(UnavailableError) as failure:
+            supervisor.wait_ready("broken")
+    assert "ready: ModuleNotFoundError: No module named 'no_such_module'; ERROR:    Application" in str(failure.value)
+    assert "OldError" not in str(failure.value) and "\n" not in str(failure.value)
+
+
+def test_a_child_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None:
+    with Supervisor(tmp_path, lambda _: None) as supervisor:
+        supervisor.start(Child("broken", [sys.executable, "-c", "raise SystemExit(3)"], lambda: True))
+        with pytest.raises(UnavailableError, match="broken ends again and again"):
+
+            def never() -> bool:
+                supervisor.tend()
+                return False
+
+            wait_until(never, "end of the supervisor's patience")
+
+
+def test_the_others_go_on_without_a_plant_that_left_and_it_is_back_once_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "REST_SECONDS", 0.05)
+    log, told = tmp_path / "plant.log", list[str]()
+    wanted = f"import pathlib, sys\nif not pathlib.Path({str(tmp_path / 'may')!r}).exists():\n    sys.exit('left')\n"
+    with Supervisor(tmp_path, told.append) as supervisor:
+        supervisor.start(Child("plant", [sys.executable, "-c", wanted + SLEEP[-1]], lambda: True, vital=False))
+
+        def tried(often: int) -> Callable[[], bool]:
+            def look() -> bool:
+                supervisor.tend()
+                return log.read_text().count("left") >= often
+
+            return look
+
+        wait_until(tried(MOST_RESTARTS + 2), "tries after it was given up")
+        assert len(told) == MOST_RESTARTS and "plant ends again and again (exit code 1): left" in told[-1]
+        (tmp_path / "may").touch()
+
+        def back() -> bool:
+            supervisor.tend()
+            return "awake" in log.read_text()
+
+        wait_until(back, "plant that is back")
+        monkeypatch.setattr(supervising, "REST_SECONDS", 3600.0)
+        supervisor._running["plant"].short_lives = MOST_RESTARTS
+        supervisor._running["plant"].started = time.monotonic()
+        supervisor._running["plant"].process.kill()
+        ended = supervisor._running["plant"].process
+        ended.wait()
+        supervisor.tend()
+        supervisor.tend()
+        assert supervisor._running["plant"].process is ended, "it rests before it is tried again"
+
+
+def test_a_demo_does_not_end_with_a_plant_that_left() -> None:
+    plant = agent("plant-7", ["ballast-site", "run"])
+    assert not plant.vital and plant.shortest_life > 2 * (SHORTEST_LIFE_SECONDS + KEY_GRACE_SECONDS)
+
+
+def test_a_life_is_short_by_the_measure_of_the_child(tmp_path: Path) -> None:
+    ends = [sys.executable, "-c", ""]
+    with Supervisor(tmp_path, lambda _: None) as supervisor:
+        for name, shortest in (("slow", 100.0), ("quick", 5.0)):
+            supervisor.start(Child(name, ends, lambda: True, vital=False, shortest_life=shortest))
+        for running in supervisor._running.values():
+            running.process.wait()
+            running.started -= 50.0
+        supervisor.tend()
+        assert {name: running.short_lives for name, running in supervisor._running.items()} == {"slow": 1, "quick": 0}
