@@ -42,6 +42,7 @@ PLANTED = (
     ("services/site_agent/limits/work.py", "services.site_agent.door.refusals", "The rooms of the site agent"),
     ("services/contracts/machines/target.py", "services.contracts.plans.waiting", "The rooms of contracts"),
     ("services/coordinator/asking/poll.py", "services.coordinator.run_state.terms", "The rooms of the coordinator"),
+    ("services/round_store/plans/plans.py", "services.round_store.plants.sites", "The rooms of the round store"),
     ("services/contracts/wire/roll.py", "services.process.settings", "Layers"),
     ("services/coordinator/training.py", "services.round_store.runs.runs", "Layers"),
     ("services/coordinator/training.py", "services.site_agent.agent", "Nothing on the OEM's side"),

@@ -1,10 +1,11 @@
 """The plant's guard: of the answers that may stand for one another, the first that isolates no row leaves.
 
 Held against everything that has left about the rows, and about earlier versions of them (``isolation.exposure``). What
-is drawn, is drawn from a secret of the vault, the rows and the question, so the same question gets the same bytes; which
-of the candidates was taken is remembered with the record, for what has left since could decide otherwise the second
-time. Where that one would by now isolate a row, another is taken, and remembered in its place. A cut that is told again
-stands there whole: the cuts that left are in memory alone, and after a restart those of before are not repeated.
+is drawn, is drawn from a secret of the vault, the rows and the question, so the same question gets the same bytes;
+which of the candidates was taken is remembered with the record, for what has left since could decide otherwise the
+second time. Where that one would by now isolate a row, another is taken, and remembered in its place. A cut that is
+told again stands there whole: the cuts that left are in memory alone, and after a restart those of before are not
+repeated.
 """
 
 from __future__ import annotations

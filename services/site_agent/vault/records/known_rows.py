@@ -1,7 +1,7 @@
 """The rows of all versions of the data that anything was told about, as numbers that say nothing without the secret.
 
-Of a row that left the data its readings are not kept: its numbers (``isolation.other_versions.row_numbers``) are a keyed digest,
-by which an answer about the rows that are left is held from showing it.
+Of a row that left the data its readings are not kept: its numbers (``isolation.other_versions.row_numbers``) are a
+keyed digest, by which an answer about the rows that are left is held from showing it.
 """
 
 from __future__ import annotations
