@@ -43,7 +43,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_commands_on_the_store_import_little(modules: str, heavy: str) -> None:
     """The command line stands beside the API, not on it; what costs a second is for those who train or serve."""
     program = (
-        f"import sys\nfrom api.cli import {modules}\n"
+        f"import sys\nfrom api.cli.commands import {modules}\n"
         f"sys.exit(', '.join(set({heavy.split()!r}) & set(sys.modules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
