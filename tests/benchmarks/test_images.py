@@ -7,12 +7,15 @@ import hashlib
 import http.server
 import io
 import pickle
+import shutil
 import tarfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.benchmarks import images
 from tests.benchmarks.data import MissingDataError
@@ -144,7 +147,7 @@ def test_a_file_that_neither_gives_out_is_refused_with_both_sums(packaged) -> No
 
 def test_who_has_no_set_is_told_of_the_package(packaged) -> None:
     base, data, again, source = packaged
-    toy = "; Debian's dataset-toy has the same files"
+    toy = "; Debian's dataset-toy has the same"
     commands = f"{toy}: apt-get install dataset-toy && ln -s {again} {data / 'mnist'}$"
     with pytest.raises(FetchError, match=f"could not be read .*{commands}"):
         fetch_files("mnist", source, data, base=f"{base}/nowhere")
@@ -153,15 +156,66 @@ def test_who_has_no_set_is_told_of_the_package(packaged) -> None:
         images.load_images("mnist")
 
 
-@pytest.mark.parametrize(("name", "of_each_class"), [
-    ("fashion_mnist", [6000] * 10),
-    ("mnist", [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+@pytest.mark.parametrize(("name", "pixels", "of_each_class"), [
+    ("fashion_mnist", 784, [6000] * 10),
+    ("mnist", 784, [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+    ("cifar10", 3072, [5000] * 10),
 ])
-def test_a_real_set_is_what_is_said_of_it(name: str, of_each_class: list[int]) -> None:
-    """The real files, the publisher's or a package's: 60,000 images, so many of each class."""
+def test_a_real_set_is_what_is_said_of_it(name: str, pixels: int, of_each_class: list[int]) -> None:
+    """The real files, the publisher's or a package's: so many images of each class."""
     try:
         features, labels = images.load_images(name)
     except MissingDataError as missing:
         pytest.skip(str(missing))
-    assert features.shape == (60000, 784) and features.min() == 0.0 and features.max() == 1.0
+    assert features.shape == (sum(of_each_class), pixels) and features.min() == 0.0 and features.max() == 1.0
     assert np.bincount(labels.astype(int)).tolist() == of_each_class
+
+
+@pytest.fixture
+def pictures(served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that has CIFAR-10 as a picture for each batch, and its labels as a list; two images a batch."""
+    again, colours = tmp_path / "pictures", np.random.default_rng(0).integers(0, 256, (10, 3, 1024)).astype(np.uint8)
+    again.mkdir()
+    for number in range(1, 6):
+        batch = colours[2 * number - 2 : 2 * number].transpose(0, 2, 1)
+        Image.fromarray(batch).save(again / f"data_batch_{number}.png")
+    (again / images._PICTURE_LABELS).write_text("[6, 9, 9, 4, 1, 1, 2, 7, 8, 3]")
+    np.save(again / "colours.npy", colours)
+    files = [*again.glob("*.png"), again / images._PICTURE_LABELS]
+    own = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    package = Package("npm's toy", f"cp {again}/* {{folder}}", instead=own)
+    monkeypatch.setitem(images.IMAGE_SETS, "cifar10", replace(images.IMAGE_SETS["cifar10"], package=package))
+    return again
+
+
+def test_pictures_of_a_package_are_read_as_the_archive_s_rows(served, pictures: Path) -> None:
+    _, data, _ = served
+    with pytest.raises(MissingDataError, match="npm's toy has the same: cp "):
+        images.load_images("cifar10")
+    shutil.copytree(pictures, data / "cifar10")
+    features, labels = images.load_images("cifar10")
+    np.testing.assert_array_equal(features * 255.0, np.load(pictures / "colours.npy").reshape(10, 3072))
+    np.testing.assert_array_equal(labels, [6, 9, 9, 4, 1, 1, 2, 7, 8, 3])
+
+
+def test_pictures_that_are_there_are_not_fetched_again_and_not_read_where_they_are_others(served, pictures) -> None:
+    _, data, _ = served
+    shutil.copytree(pictures, data / "cifar10")
+    nowhere = "http://127.0.0.1:9"
+    assert fetch_files("cifar10", images.IMAGE_SETS["cifar10"], data, base=nowhere) == data / "cifar10"
+    (data / "cifar10" / images._PICTURE_LABELS).write_text("[6, 9, 9, 4, 1, 1, 2, 7, 8, 4]")
+    with pytest.raises(FetchError, match="train_lables.json is not the expected file"):
+        images.load_images("cifar10")
+    with pytest.raises(FetchError, match="could not be read"):
+        fetch_files("cifar10", images.IMAGE_SETS["cifar10"], data, base=nowhere)
+    shutil.copy(pictures / images._PICTURE_LABELS, data / "cifar10")
+    (data / "cifar10" / "data_batch_3.png").unlink()
+    with pytest.raises(MissingDataError, match="data_batch_3.png"):
+        images.load_images("cifar10")
+
+
+def test_the_archive_goes_before_pictures(served, pictures: Path) -> None:
+    base, data, folder = served
+    shutil.copytree(pictures, data / "cifar10")
+    shutil.copy(folder / images._CIFAR, data / "cifar10")
+    assert images.load_images("cifar10")[0][0, 0] == 1 / 255
