@@ -13,7 +13,9 @@ def serving(server: BaseServer) -> Iterator[None]:
     """Answer requests as long as the context lasts; the thread has ended and the port is free after it."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
-    yield
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

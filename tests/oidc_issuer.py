@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
+
+from tests.loopback import serving
 
 AUDIENCE = "ballast-api"
 CLIENT = "ballast-console"
@@ -144,11 +145,5 @@ class LocalIssuer:
 def local_issuer() -> Iterator[LocalIssuer]:
     """An issuer that answers until the end."""
     issuer = LocalIssuer()
-    thread = threading.Thread(target=issuer.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(issuer.server):
         yield issuer
-    finally:
-        issuer.server.shutdown()
-        issuer.server.server_close()
-        thread.join()

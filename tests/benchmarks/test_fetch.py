@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import shlex
-import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.benchmarks.papers.drfl.tables import SCENARIOS
 from tests.benchmarks.papers.fdr_svm.uci import SETS
 from tests.benchmarks.published_files import FetchError
 from tests.benchmarks.raw_tables import RAW_TABLES, converted, spelling
+from tests.loopback import serving
 from tests.tables import table_or_skip
 
 ROWS = [["1.50", "2", "a"], ["-3e-1", "?", "b"]]
@@ -34,12 +34,8 @@ def mirror(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     folder = tmp_path / "mirror"
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *args: QuietHandler(*args, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield folder, f"http://127.0.0.1:{server.server_port}"
 
 
 def put(mirror: Path, number: int, text: str) -> None:

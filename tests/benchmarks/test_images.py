@@ -9,7 +9,6 @@ import io
 import pickle
 import shutil
 import tarfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from PIL import Image
 from tests.benchmarks import images
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.published_files import FetchError, Package, PublishedSet, fetch_files
+from tests.loopback import serving
 
 
 def _idx(header: int, values: np.ndarray) -> bytes:
@@ -62,12 +62,10 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(images, "IMAGE_SETS", sets)
     monkeypatch.setenv("BALLAST_DATA_DIR", str(tmp_path / "data"))
-    yield f"http://127.0.0.1:{server.server_address[1]}", tmp_path / "data", folder
-    server.shutdown()
-    server.server_close()
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_address[1]}", tmp_path / "data", folder
 
 
 def test_what_is_fetched_is_what_is_read(served) -> None:

@@ -6,7 +6,6 @@ import http.server
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from services.process.tracing import TracingSettings, end_tracing, headers, set_up_tracing, span
+from tests.loopback import serving
 
 Spans = list[Any]
 KNOWN = {"run_id", "site_id", "round", "accepted", "bytes_in", "bytes_out", "outcome", "kind_of_task"}
@@ -37,12 +37,9 @@ def receiver() -> Iterator[tuple[str, Spans]]:
 
         def log_message(self, *_: Any) -> None: ...
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_port}", spans
-        server.shutdown()
-        thread.join()
 
 
 def said(each: Any) -> dict[str, Any]:

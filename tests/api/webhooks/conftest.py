@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from api.webhooks import delivery
 from services.contracts.access.identity import Role
 from services.round_store.tables.operation import WebhookRow
 from tests.api.conftest import a_plan
+from tests.loopback import serving
 
 HOOKS = "/v1/admin/webhooks"
 
@@ -48,13 +48,10 @@ def receiver() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving(server):
         found.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
         yield found
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(autouse=True)

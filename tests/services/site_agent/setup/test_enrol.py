@@ -6,7 +6,6 @@ import asyncio
 import http.server
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from services.site_agent.cli import main
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import SiteSettings
 from services.site_agent.setup import enrol
+from tests.loopback import serving
 from tests.ports import free_port
 from tests.services.site_agent.proxy import WORD, Proxy
 from tests.waiting import PATIENCE
@@ -175,23 +175,18 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), InBetween) as between:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(files.certificate, files.key)
-        between.socket = context.wrap_socket(between.socket, server_side=True)
-        thread = threading.Thread(target=between.serve_forever)
-        thread.start()
-        try:
-            url = f"https://127.0.0.1:{between.server_address[1]}"
-            code = server.code("plant-5", capsys)
-            said = refused(capsys, "--url", url, "--code", code, "--dir", str(tmp_path / "p"))
-            assert "shows another certificate" in said and "Nothing was sent" in said
-            unpinned = f"{code.rpartition('_')[0]}_system"
-            said = refused(capsys, "--url", url, "--code", unpinned, "--dir", str(tmp_path / "p"))
-            assert "does not fit" in said
-        finally:
-            between.shutdown()
-            thread.join()
+    between = http.server.ThreadingHTTPServer(("127.0.0.1", 0), InBetween)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate, files.key)
+    between.socket = context.wrap_socket(between.socket, server_side=True)
+    with serving(between):
+        url = f"https://127.0.0.1:{between.server_address[1]}"
+        code = server.code("plant-5", capsys)
+        said = refused(capsys, "--url", url, "--code", code, "--dir", str(tmp_path / "p"))
+        assert "shows another certificate" in said and "Nothing was sent" in said
+        unpinned = f"{code.rpartition('_')[0]}_system"
+        said = refused(capsys, "--url", url, "--code", unpinned, "--dir", str(tmp_path / "p"))
+        assert "does not fit" in said
     assert asked == [] and not (tmp_path / "p").exists()
     assert main(["enrol", "--url", server.url, "--code", code, "--dir", str(tmp_path / "p")]) == 0, "it still holds"
 
