@@ -28,11 +28,17 @@ def lowered(first: int) -> Any:
     )
 
 
-def lower_throughout(task: Any, said: Any) -> Any:
-    """Says seven tenths of its risk from the second round on, and a cut that fits it."""
-    if task.kind != "round" or task.round < 2:
-        return said
-    return said | {name: 0.7 * said[name] for name in ("risk", "cut_height")}
+def stale() -> Any:
+    """Says again in every round what it said in the first."""
+    kept: list[Any] = []
+
+    def lie(task: Any, said: Any) -> Any:
+        if task.kind != "round":
+            return said
+        kept.append(said)
+        return kept[0]
+
+    return lie
 
 
 def negative(number: int) -> Any:
@@ -97,7 +103,7 @@ def test_without_the_frames_of_before_there_is_no_evidence_and_the_liar_is_left_
         if task.kind == "round":
             works.store.exchanges.clear()
 
-    liar.behave, liar.falsify = forget, lower_throughout
+    liar.behave, liar.falsify = forget, stale()
     run = works.run(min_sites=3)
     works.train(run)
     assert [site for site, _ in left_out(works, run)] == ["plant-4"] and works.store.evidence == {}
