@@ -1,4 +1,4 @@
-"""What the registry asks of a real MLflow and what it makes of the answers: order, aliases, addresses, what goes last."""
+"""What the registry asks of a real MLflow and makes of the answers: order, aliases, addresses, what goes last."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from services.contracts.errors import UnavailableError
 from services.contracts.versions.model_version import ModelVersion
-from services.registry import labels, mlflow_store
+from services.registry import labels
 from services.registry.mlflow_registry import ModelRegistry
+from services.verification.version import CERTIFICATE
 
 MakeVersion = Callable[..., ModelVersion]
 
@@ -126,7 +127,7 @@ def test_a_version_without_report_or_certificate_has_none(
 ) -> None:
     plain = registry.register(make_version(name=name), (), {"text": "no report"})
     assert registry.certificate(plain) is None and registry.report(plain) is None
-    proven = registry.register(make_version(name=name), (), {}, {mlflow_store.CERTIFICATE: b"bounds"})
+    proven = registry.register(make_version(name=name), (), {}, {CERTIFICATE: b"bounds"})
     assert registry.certificate(proven) == b"bounds"
 
 

@@ -103,7 +103,7 @@ def test_who_is_convicted_at_first_is_not_heard_the_second_time_and_the_bound_st
 
 
 def test_on_sums_no_exchange_of_the_end_has_the_number_of_another(works: FakeWorks) -> None:
-    """A plant masks one answer to a number: of two under the same masks the difference would be seen."""
+    """By its number a plant tells one exchange from another."""
     run, trained = trained_on(works, **ON_SUMS)
     sites = [site.model_copy(update={"own_scores": False}) for site in run.sites]
     run = of_a_target(run.model_copy(update={"sites": tuple(sites)}))
@@ -134,7 +134,8 @@ def test_where_each_site_is_seen_each_is_asked_whatever_it_keeps_on_sums(works: 
 def test_on_sums_a_plant_whose_key_is_gone_leaves_what_the_others_tell_of_themselves(works: FakeWorks) -> None:
     run, trained = trained_on(works, **ON_SUMS)
     coordinator = works.coordinator()
-    del coordinator._parts.keys[LIAR]
+    keys: Any = coordinator._parts.keys
+    del keys[LIAR]
     found = asyncio.run(coordinator.evaluate(run, trained.weights, 0.75))
     assert found.confusion.keys() == {"plant-1", "plant-2", "plant-3"} and found.worst_case_risk == 0.75
 

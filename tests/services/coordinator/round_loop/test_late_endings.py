@@ -91,17 +91,19 @@ def test_a_plant_whose_key_was_taken_away_is_none_of_those_that_the_plan_needs(p
     run = patient.join(patient.waiting(min_sites=4, absence_patience_seconds=5.0))
     patient.slow()
     coordinator = patient.coordinator()
-    del coordinator._parts.keys[LIAR]
+    keys: Any = coordinator._parts.keys
+    del keys[LIAR]
     with pytest.raises(TooFewSitesError, match="of the 4 sites .* in round 1 within 5 s"):
         patient.trained(run, coordinator)
 
 
 def test_a_plant_whose_key_was_taken_away_enters_by_its_cuts(patient: PatientWorks) -> None:
     transport, coordinator = patient.slow(), patient.coordinator()
+    keys: Any = coordinator._parts.keys
 
     def silent(task: Any) -> bool:
         if task.kind == "round" and task.round == 6:
-            coordinator._parts.keys.pop(LIAR, None)
+            keys.pop(LIAR, None)
         return False
 
     transport.silent = silent

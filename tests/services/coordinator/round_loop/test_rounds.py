@@ -1,4 +1,4 @@
-"""One round, whoever is left out of it: who goes on from where, what is kept against whom, and what an earlier run told."""
+"""One round, whoever is left out of it: who goes on from where, what is kept against whom, and what was told before."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_plants_that_a_run_on_sums_loses_one_after_the_other_are_all_on_record(
     refusing, coordinator = works.plants["plant-4"], works.coordinator()
     refuses = partial(refusing.refusal_of, code="too_few_samples")
     refusing.behave = lambda task: None if task.kind == "join" else refuses(task)
-    del coordinator._parts.keys["plant-5"]
+    keys: Any = coordinator._parts.keys
+    del keys["plant-5"]
     trained = asyncio.run(coordinator.train(run))
     assert sorted(left_out(works, run)) == [("plant-4", 1), ("plant-5", 1)]
     assert trained.status is Status.CERTIFIED and set(trained.worst_weights) == {"plant-1", "plant-2", "plant-3"}
@@ -140,15 +141,13 @@ class Remembering(FakeStore):
         return {f"plant-{number}": f"{number:064x}" for number in range(1, 5)}
 
 
-@pytest.mark.parametrize("mode", ["each site", "sums", "nobody waited for"])
+@pytest.mark.parametrize("late", [{}, {"waiting": {}, "absence_patience_seconds": 60.0}], ids=["paced", "late"])
 def test_a_plant_whose_rows_refute_what_it_told_in_an_earlier_run_is_no_liar(
-    patient: PatientWorks, mode: str, monkeypatch: pytest.MonkeyPatch
+    patient: PatientWorks, late: dict[str, Any]
 ) -> None:
     """It signed that nothing changed; what proves it is gone with the frames of that run, so the cuts go, not it."""
-    monkeypatch.setattr(summed_rounds, "RETRY_SECONDS", 0.0)
     patient.store = Remembering()
-    late = {"waiting": {}, "absence_patience_seconds": 60.0} if mode == "nobody waited for" else {}
-    plan = {"min_sites": 3, "max_rounds": 200, "gap": 1e-2, **(ON_SUMS if mode == "sums" else late)}
+    plan = {"min_sites": 3, "max_rounds": 200, "gap": 1e-2, **late}
     if late:
         patient.slow()
     patient.trained(first := patient.run(**plan))
