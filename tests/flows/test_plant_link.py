@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
@@ -64,6 +64,38 @@ def test_a_server_that_comes_back_within_the_patience_is_reached(away: tuple[Flo
             return await transport.is_heard("plant-1")
 
     assert asyncio.run(reached()) is False and len(tries) >= 2
+
+
+def test_a_server_that_stays_away_is_waited_for_as_long_as_was_said(away: tuple[FlowContext, Server]) -> None:
+    tries = iter(range(2))
+
+    def still_wanted() -> None:
+        assert next(tries) < 1, "half a second for a try, and a second between two"
+
+    async def reached() -> None:
+        async with away[0].plant_link(0.8, still_wanted):
+            pass
+
+    with pytest.raises(UnavailableError, match="no NATS server at"):
+        asyncio.run(reached())
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_link_is_let_go_of_however_the_run_ends(away: tuple[FlowContext, Server], ends: bool) -> None:
+    context, server = away
+    server.start()
+
+    async def used() -> None:
+        clients: list[Any] = []
+        with suppress(RunCancelledError):
+            async with context.plant_link(PATIENCE) as transport:
+                clients.append(transport._client)
+                assert clients[0].is_connected
+                if not ends:
+                    raise RunCancelledError("nobody wants it")
+        assert clients[0].is_closed
+
+    asyncio.run(used())
 
 
 def test_without_patience_the_first_try_is_the_last(away: tuple[FlowContext, Server]) -> None:

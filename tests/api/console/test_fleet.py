@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -62,3 +63,15 @@ def test_readings_that_moved_and_plants_by_state_are_told() -> None:
         ("warn", "6 plants silent: s0, s1, s2, s3 and 2 more"), ("warn", "1 plant never seen: n"),
         ("info", "1 plant suspended: x"),
     ]
+
+
+def test_figures_of_the_plants_are_those_of_the_model_that_was_asked_for(
+    world: Any, signed_in: Callable[..., Any]
+) -> None:
+    (only,) = world.new_model("turbines", 0.5)
+    world.backend.registry.promote("turbines", only)
+    person = signed_in(world)
+    for model in ("pumps", "turbines"):
+        answer = person.get(f"/console?model={model}")
+        assert f'?model={model}#plants" aria-current="true"' in answer.text, model
+    assert "?model=pumps#plants\" aria-current" in person.get("/console?model=nothing").text, "the first by name"

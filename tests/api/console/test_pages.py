@@ -117,7 +117,9 @@ def test_viewers_see_no_plants_name(shared_world: Any, people: dict[Role, Any]) 
     for path in named:
         text = people[Role.VIEWER].get(path).text
         assert not re.search(r"plant-(east|west|north)", text), path
-    assert "plant-west" in people[Role.OPERATOR].get(f"/console/runs/{RUN}").text
+    for role in (Role.ENGINEER, Role.OPERATOR):
+        for path in ("/console", f"/console/runs/{RUN}", VERSION, "/console/privacy"):
+            assert "plant-west" in people[role].get(path).text, (role, path)
     assert "plant-west" not in people[Role.OPERATOR].get(f"{VERSION}/fairness").text
     assert "plant-west" in people[Role.ADMINISTRATOR].get(f"{VERSION}/fairness").text
 

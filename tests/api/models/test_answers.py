@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from api.models import endpoints
 from api.models.answers import KINDS
-from services.contracts.evaluation.estimate import GUARANTEE
+from services.contracts.evaluation.calibration import CalibrationFacts
+from services.contracts.evaluation.diagnosis import DiagnoseRequest
+from services.contracts.evaluation.estimate import GUARANTEE, EstimateRequest
 from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
 
 SAMPLES = [{"flow": 1.0}, {"flow": 2.0}]
@@ -74,3 +77,43 @@ def test_what_may_stand_in_a_query_is_what_is_not_of_the_samples() -> None:
     assert KINDS["diagnose"].plain.alias == KINDS["estimate"].plain.alias == "champion"
     with pytest.raises(ValidationError, match="confidence"):
         KINDS["diagnose"].asked({"confidence": 0.5})
+
+
+class Contracted:
+    """Stands for cache and predictor in one, and keeps what it is asked."""
+
+    version = SimpleNamespace(
+        version="3", run_id="ab" * 16, coverage=0.875,
+        calibration_facts=CalibrationFacts(
+            kind="sets", coverage=0.9, available=True, shift=0.0, over="every group", groups=3, n_test=60, missing=0,
+            most_coverage=0.98, scale=None,
+        ),
+    )
+    target = Served.target
+
+    def __init__(self) -> None:
+        self.predictors = self
+        self.asked: list[Any] = []
+
+    def diagnoser(self, *given: Any) -> Contracted:
+        self.asked.append(given)
+        return self
+
+    def diagnose(self, *given: Any) -> tuple[Any, ...]:
+        self.asked.append(given)
+        return ()
+
+    estimator, estimate = diagnoser, diagnose
+
+
+def test_the_contracts_way_asks_as_the_quick_one_does() -> None:
+    beside: dict[str, Any] = {"samples": SAMPLES, "units": UNITS, "coverage": 0.95, "alias": "7"}
+    one: Any = Contracted()
+    diagnosed = endpoints.diagnose("pumps", DiagnoseRequest(**beside), one, one)
+    assert one.asked == [("pumps", "7"), (tuple(SAMPLES), UNITS, 0.95)]
+    assert (diagnosed.model_version, diagnosed.calibration) == ("3", one.version.calibration_facts)
+    other: Any = Contracted()
+    estimated = endpoints.estimate("pumps", EstimateRequest(**beside, confidence=0.75), other, other)
+    assert other.asked == [("pumps", "7"), (tuple(SAMPLES), UNITS, 0.75, 0.95)]
+    assert (estimated.target, estimated.unit, estimated.held_out_coverage) == ("leak_area", "mm^2", 0.875)
+    assert estimated.calibration == one.version.calibration_facts

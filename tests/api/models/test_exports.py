@@ -19,7 +19,9 @@ PATH = "/v1/models/pumps/versions/{}/export?format={}"
 def test_exports_are_files_of_the_version_and_each_is_in_the_audit_trail(world: Any) -> None:
     header = world.call(Role.OPERATOR, "GET", PATH.format("champion", "c99"))
     version = world.backend.registry.get("pumps", "1")
-    assert header.text == c99_header(version) and "pumps-1.h" in header.headers["content-disposition"]
+    assert header.text == c99_header(version)
+    assert header.headers["content-disposition"] == 'attachment; filename="pumps-1.h"'
+    assert header.headers["content-type"] == "text/x-c; charset=utf-8"
     model = world.call(Role.OPERATOR, "GET", PATH.format("1", "onnx") + "&precision=float")
     onnx.checker.check_model(loaded := onnx.load_from_string(model.content))
     assert loaded.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT

@@ -84,6 +84,7 @@ def test_a_plan_is_deleted_in_the_state_that_was_meant(any_world: Any) -> None:
     send(any_world, "POST", f"{PATH}/nightly/pause")
     stale = send(any_world, "DELETE", f"{PATH}/nightly", **{"If-Match": tag})
     assert (stale.status_code, stale.json()["code"]) == (412, "precondition_failed")
+    assert send(any_world, "DELETE", f"{PATH}/nightly", **{"If-Match": ""}).status_code == 422, "no state was named"
     now = send(any_world, "GET", f"{PATH}/nightly").headers["ETag"]
     assert send(any_world, "DELETE", f"{PATH}/nightly", **{"If-Match": now}).status_code == 200
     assert any_world.events() == ["plan.delete", "plan.pause", "plan.create"]
@@ -101,6 +102,25 @@ def test_an_archived_plan_starts_nothing_and_an_unused_one_is_deleted(any_world:
     assert send(any_world, "DELETE", f"{PATH}/nightly", {"reason": "a mistake"}).status_code == 200
     assert send(any_world, "GET", f"{PATH}/nightly").status_code == 404
     assert any_world.events() == ["plan.delete", "plan.restore", "plan.archive", "plan.create"]
+
+
+def test_the_reason_of_each_change_stands_in_the_trail(world: Any) -> None:
+    send(world, "POST", PATH, PLAN)
+    here = f"{PATH}/nightly"
+    for action in ("pause", "resume", "archive", "restore"):
+        assert send(world, "POST", f"{here}/{action}", {"reason": f"to {action} it"}).status_code == 200
+    assert send(world, "DELETE", here, {"reason": "to delete it"}).status_code == 200
+    assert send(world, "POST", f"{PATH}/pumps/trigger", {"reason": "to trigger it"}).status_code == 202
+    told = {each.action: each.reason for each in world.backend.store.audit.list_events(limit=6)}
+    actions = ("pause", "resume", "archive", "restore", "delete", "trigger")
+    assert told == {f"plan.{action}": f"to {action} it" for action in actions}
+
+
+def test_plans_are_listed_by_their_asset_type(world: Any) -> None:
+    send(world, "POST", PATH, PLAN | {"asset_type": "triplex-pump-severity", "spec": {"loss": "huber"}})
+    for kind, names in (("triplex-pump", ["pumps"]), ("triplex-pump-severity", ["nightly"]), ("turbine", [])):
+        found = send(world, "GET", f"{PATH}?asset_type={kind}").json()["plans"]
+        assert [each["plan"]["name"] for each in found] == names, kind
 
 
 def test_a_dry_run_answers_as_the_change_would_and_keeps_nothing(any_world: Any) -> None:

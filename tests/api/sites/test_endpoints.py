@@ -30,7 +30,12 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(any_world: Any, new_
     for action, status in (("suspend", "suspended"), ("suspend", "suspended"), ("activate", "active")):
         answer = send(any_world, "POST", f"{PATH}/plant-9/{action}", {"reason": "holidays"})
         assert (answer.status_code, answer.json()["status"]) == (200, status)
-    assert send(any_world, "DELETE", f"{PATH}/plant-9").json()["status"] == "removed"
+    gone = send(any_world, "DELETE", f"{PATH}/plant-9", {"reason": "sold"})
+    assert gone.json()["status"] == "removed"
+    listed = {each["site_id"]: each["status"] for each in send(any_world, "GET", PATH).json()["sites"]}
+    assert listed == {"plant-9": "removed", "plant-east": "active", "plant-west": "active"}
+    removed = send(any_world, "GET", f"{PATH}?status=removed").json()["sites"]
+    assert [each["site_id"] for each in removed] == ["plant-9"]
     assert send(any_world, "POST", f"{PATH}/plant-9/activate").status_code == 409
     # What changed nothing left no entry.
     assert any_world.events() == ["site.remove", "site.activate", "site.suspend", "site.enrol"]
@@ -39,6 +44,8 @@ def test_a_site_is_enrolled_suspended_activated_and_removed(any_world: Any, new_
     assert event.before is not None and event.after is not None
     assert (event.before["status"], event.after["status"]) == ("active", "suspended")
     assert event.actor.endswith(" the administrator")
+    told = {each.action: each.reason for each in any_world.backend.store.audit.list_events(target="site:plant-9")}
+    assert (told["site.activate"], told["site.remove"]) == ("holidays", "sold")
     assert any_world.backend.store.audit.verify_chain().ok
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import ASGITransport, AsyncClient
 from sqlalchemy import update
 
 from services.bus import server
@@ -193,8 +194,10 @@ def test_codes_are_listed_without_secrets_and_revoked_once(oem: Any, new_seed: C
     assert code.secret not in listed.text
     gone = f"{CODES}/{code.code_id}"
     assert send(oem, "DELETE", f"{SITES}/plant-8/enrolment-codes/{code.code_id}").status_code == 404
-    assert send(oem, "DELETE", gone).json()["revoked_at"] == send(oem, "DELETE", gone).json()["revoked_at"]
+    revoked = [send(oem, "DELETE", gone, {"reason": "typed wrongly"}).json()["revoked_at"] for _ in range(2)]
+    assert revoked[0] == revoked[1] is not None
     assert oem.events() == ["site.revoke_code", "site.enrol_code"]
+    assert oem.backend.store.audit.list_events(action="site.revoke_code")[0].reason == "typed wrongly"
     assert refused(oem, shown(code.text, new_seed())) == "code_revoked"
     used = a_code(oem)
     assert enrol(oem, shown(used, new_seed())).status_code == 200
@@ -228,3 +231,27 @@ def test_who_tries_codes_waits_and_others_do_not(world: Any, new_seed: Callable[
     assert [enrol(world, body).status_code for _ in range(11)] == [403] * 10 + [429]
     assert int(enrol(world, body).headers["Retry-After"]) > 0
     assert send(world, "GET", SITES).status_code == 200
+    other = world.portal.call(from_elsewhere, world, body)
+    assert other.status_code == 403, "who tries from elsewhere has tries of his own"
+
+
+async def from_elsewhere(world: Any, body: dict[str, Any]) -> Any:
+    transport = ASGITransport(world.app, client=("192.0.2.7", 4000))
+    async with AsyncClient(transport=transport, base_url="http://ballast") as client:
+        return await client.post("/enrol", json=body)
+
+
+def test_a_code_that_holds_is_no_try_where_the_link_is_not_there_yet(world: Any, new_seed: Callable[[], Path]) -> None:
+    body = shown(a_code(world), new_seed())
+    assert [enrol(world, body).status_code for _ in range(12)] == [503] * 12
+
+
+def test_codes_come_newest_first_page_by_page_each_once_and_of_a_site_its_own_alone(world: Any) -> None:
+    made = [read_code(a_code(world, f"{SITES}/plant-{number}/enrolment-codes")).code_id for number in (9, 8, 7, 9, 6)]
+    address, found = "/v1/admin/enrolment-codes?limit=2", []
+    while address:
+        answer = send(world, "GET", address)
+        found += [each["code_id"] for each in answer.json()["codes"]]
+        address = answer.links.get("next", {}).get("url", "")
+    assert found == made[::-1]
+    assert [each["code_id"] for each in send(world, "GET", CODES).json()["codes"]] == [made[3], made[0]]

@@ -16,6 +16,7 @@ from services.coordinator.round_loop import run_parts
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
+from tests.services.coordinator.patient_works import PatientWorks
 
 SITES = ("plant-1", "plant-2")
 
@@ -63,3 +64,9 @@ def works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWorks:
         monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     names = [f"plant-{number}" for number in range(1, 5)]
     return FakeWorks({name: FakePlant(name, tmp_path / name / "site.nk", k) for k, name in enumerate(names)})
+
+
+@pytest.fixture
+def patient(works: FakeWorks) -> PatientWorks:
+    """The same on virtual time."""
+    return PatientWorks(works.plants)

@@ -229,16 +229,18 @@ def counting_residuals(works: Any, site: str, *, of_before: bool = False) -> Non
 
 
 @pytest.mark.parametrize("of_before", [False, True])
-@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize(("sums", "keeps"), [(False, None), (True, None), (True, False)])
 def test_plants_count_by_the_estimate_unless_one_is_of_before_when_all_are_asked_on_the_first_grid(
-    works: Any, sums: bool, of_before: bool
+    works: Any, sums: bool, keeps: bool | None, of_before: bool
 ) -> None:
+    """``keeps``: what every plant said as it joined of telling its own scores."""
     plan = {"reveal": "sums", "method": "cohort-bundle"} if sums else {}
     run = works.run(min_sites=3, max_rounds=2, coverage_over="mixture", **plan)
     trained = works.train(run)
     run = works.store.get_run(run.run_id)
     huber = TrainingSpec.model_validate({"loss": {"name": "huber"}, "radius": {"rule": "fixed", "value": 0.02}})
-    run = run.model_copy(update={"plan": run.plan.model_copy(update={"spec": huber})})
+    sites = tuple(site.model_copy(update={"own_scores": keeps}) for site in run.sites)
+    run = run.model_copy(update={"plan": run.plan.model_copy(update={"spec": huber}), "sites": sites})
     for number, site in enumerate(works.plants):
         counting_residuals(works, site, of_before=of_before and number == 1)
     found = asyncio.run(works.coordinator().calibrate(run, trained.weights))

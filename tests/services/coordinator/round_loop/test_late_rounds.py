@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,84 +11,12 @@ from pydantic import ValidationError
 
 from models.problem import Status
 from services.contracts.plans.plan import Plan
-from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import Task
-from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.run_state.run_errors import TooFewSitesError
-from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
-from tests.simulation.loop import SimulationLoop
+from tests.services.coordinator.fake_ports import FakeWorks
+from tests.services.coordinator.patient_works import PatientWorks
 
 SLOW = "plant-4"
-
-
-class SlowTransport:
-    """Plants that take their time, in virtual seconds; ``silent`` says of a task whether nobody answers it."""
-
-    def __init__(self, plants: Mapping[str, FakePlant], seconds: Mapping[str, float]) -> None:
-        self.plants, self.seconds, self.silent = plants, seconds, lambda task: False
-        self.asked: list[tuple[float, str, int]] = []
-
-    async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        found = {}
-        for site, frame in frames.items():
-            task = decode(frame, 1 << 20)
-            assert isinstance(task, Task)
-            self.asked.append((began, site, task.round))
-            if self.silent(task):
-                found[site] = RawAnswer(site, None, "absent", 0.0)
-        slowest = max((self.seconds.get(site, 1.0) for site in frames.keys() - found.keys()), default=0.0)
-        await asyncio.sleep(min(slowest, deadline_seconds))
-        for site in frames.keys() - found.keys():
-            found[site] = (
-                RawAnswer(site, None, "late", deadline_seconds) if self.seconds.get(site, 1.0) > deadline_seconds
-                else self.plants[site].answer(frames[site])
-            )
-        return found
-
-
-class PatientWorks(FakeWorks):
-    """As the fake works, on virtual time."""
-
-    transport: Any
-
-    def slow(self, **seconds: float) -> SlowTransport:
-        found = SlowTransport(self.plants, {name.replace("_", "-"): each for name, each in seconds.items()})
-        self.transport = found
-        return found
-
-    def waiting(self, waiting: Mapping[str, Any] | None = None, **changes: Any) -> Any:
-        return self.run(
-            **{"waiting": {**({} if waiting is None else waiting)}, "absence_patience_seconds": 60.0,
-               "max_rounds": 400, "gap": 1e-4, **changes}
-        )
-
-    def trained(self, run: Any, coordinator: Any = None) -> tuple[Any, float]:
-        """Train; what came of it, and the virtual seconds that it took."""
-        loop = SimulationLoop(random.Random(0))
-
-        async def whole() -> Any:
-            driver = coordinator or self.coordinator()
-            joined = run if run.status == "running" else await driver.join(run)
-            began = loop.time()
-            return await driver.train(joined), loop.time() - began
-
-        try:
-            return loop.run_until_complete(whole())
-        finally:
-            loop.close()
-
-    def answers(self, site: str) -> list[tuple[int, str, int]]:
-        return [
-            (record.round, each.status, each.question)
-            for record in self.store.records for each in record.answers if each.site_id == site
-        ]
-
-
-@pytest.fixture
-def patient(works: FakeWorks) -> PatientWorks:
-    return PatientWorks(works.plants)
 
 
 def risk_of(works: FakeWorks, weights: Any) -> float:
@@ -132,6 +57,8 @@ def test_a_round_says_who_works_on_which_question(patient: PatientWorks) -> None
     assert patient.answers(SLOW)[:4] == [(1, "open", 0), (2, "open", 1), (3, "open", 1), (4, "accepted", 1)]
     assert [record.fresh_weight for record in patient.store.records[:4]] == [0.0, 0.0, 0.0, 1.0]
     assert np.isinf([record.upper for record in patient.store.records[:3]]).all(), "no plant's risk is guessed"
+    at_work = [each.seconds for record in patient.store.records[:3] for each in record.answers if each.site_id == SLOW]
+    assert at_work == pytest.approx([1.25, 2.25, 3.25], abs=0.1), "since it was asked, not since the round began"
 
 
 def test_a_plant_that_is_silent_ten_times_comes_back_and_nothing_is_lost(patient: PatientWorks) -> None:
@@ -220,6 +147,7 @@ def test_a_plant_that_lies_late_is_convicted_by_its_own_frames(patient: PatientW
     (out,) = patient.store.get_run(run.run_id).excluded
     assert out.site_id == SLOW and out.code == "contradiction"
     assert trained.status is Status.CERTIFIED and SLOW in patient.store.evidence
+    assert (run.run_id, out.round, SLOW) not in patient.store.exchanges, "it is not in the sum of the round"
 
 
 def test_a_plant_too_far_behind_is_waited_for(patient: PatientWorks) -> None:
