@@ -15,6 +15,7 @@ from api.cli.main import main
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
 
 
@@ -246,6 +247,19 @@ def test_an_infinite_reading_is_no_end_of_a_range_and_told_as_what_a_plant_refus
     assert (sensor.low, sensor.high) == (0.0, 59.0)
     assert made.remarks[0].startswith("s: 1 of 60 cells are infinite; a plant refuses a table with such cells")
     assert not any("far from all others" in line or "empty" in line for line in made.remarks)
+
+
+def test_rows_without_a_class_are_told_where_a_plant_refuses_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,life,label\n1,3,a\n2,4,\n3,5,b\n")
+    made = drafted(path, without=("life",))
+    said = "label: 1 of 3 cells are empty; a plant refuses a table with such cells, so leave out these rows there"
+    assert said in made.remarks
+    with pytest.raises(VaultError, match="line 3: the cell of the class is empty; leave out the row or say its class"):
+        Vault(CsvSource(kind="csv", path=path), made.asset_type).current()
+    both = drafted(path, target="life")
+    assert said not in both.remarks
+    assert len(Vault(CsvSource(kind="csv", path=path), both.asset_type).current().train) > 0
 
 
 def test_columns_without_a_header_are_no_features(tmp_path: Path) -> None:
