@@ -93,11 +93,11 @@ def _drafted(name: str, path: Path, layout: Layout) -> DraftedType:
     said = [(each.header, without_unit(each.header)[0]) for each in sensors]
     refuse_alike(said, path.name, "rename one, or leave one out by --without")
     remarks += [line for each in sensors for line in each.remarks]
-    classes = _classes(table[layout.label], remarks) if layout.label is not None else ()
-    unlabelled = table[layout.label].count("") if layout.label is not None and goal is None else 0
-    if unlabelled:
-        remarks.append(f"{layout.label}: {unlabelled} of {len(table[layout.label])} cells are empty; a plant refuses a "
-                       "table with such cells, so leave out these rows there")
+    words = [] if layout.label is None else table[layout.label]
+    classes = _classes(words, remarks) if layout.label is not None else ()
+    if goal is None and (empty := words.count("")):
+        remarks.append(f"{layout.label}: {empty} of {len(words)} cells are empty; a plant refuses a table with such "
+                       "cells, so leave out these rows there")
     target = None if goal is None else _target(goal, numbers(table[goal], layout.decimal), remarks)
     made = AssetType(name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target)
     return DraftedType(made, tuple(remarks))
