@@ -19,6 +19,8 @@ Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN)]
 
 RUN_PATTERN, VERSION_PATTERN = r"^[0-9a-f]{32}$", r"^[A-Za-z0-9._-]{1,60}$"
 """What a run's id looks like, and the number or alias of a version."""
+SHA256_PATTERN = r"^[0-9a-f]{64}$"
+"""What a SHA-256 digest looks like."""
 RunId = Annotated[str, StringConstraints(pattern=RUN_PATTERN)]
 """A run's id: 32 hexadecimal digits."""
 

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from services.contracts.base import TITLE_PATTERN, Contract
+from services.contracts.base import SHA256_PATTERN, TITLE_PATTERN, Contract
 
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
 """The public part of a token: 12 hexadecimal digits."""
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
 """A SHA-256 digest in hexadecimal."""
 
 
