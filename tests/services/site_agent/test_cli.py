@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.contracts.keys.signing import new_seed_file
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Hello
 from services.site_agent import actions, cli
@@ -65,6 +66,19 @@ def test_check_tells_methods_that_this_agent_does_not_know_and_goes_on(home: Pat
     misspelt, strange = json.loads(capsys.readouterr().out)["findings"][-2:]
     assert "cohort-bundel, which this agent does not know; did you mean cohort-bundle?" in misspelt
     assert "dreams, which this agent does not know; methods are " in strange
+
+
+def test_check_tells_keys_of_the_policy_that_nobody_can_have(home: Path, capsys: Capture) -> None:
+    """A site with a mistyped auditor takes part in no audited run, and would never say why."""
+    policy, key = home / "policy.toml", new_seed_file(home / "auditor.nk")
+    text, other = policy.read_text(), "".join([key[:20], "A" if key[20] != "A" else "B", key[21:]])
+    lines = [line for line in text.splitlines() if not line.startswith("auditors")]
+    head, tail = f'auditors = ["{key}", "{other}"]\n', f'\n[peers]\nplant-2 = "{key}"\nplant-3 = "UKEY"\n'
+    policy.write_text(head + "\n".join(lines) + tail)
+    assert main(("check", "--json", *config(home))) == 0
+    mistyped, short = json.loads(capsys.readouterr().out)["findings"][-2:]
+    assert mistyped.startswith(f"take care: policy.toml, auditors, '{other}': the public key's checksum")
+    assert short.startswith("take care: policy.toml, peers.plant-3, 'UKEY': not a NATS user public key")
 
 
 def test_check_holds_the_units_of_the_settings_to_the_contract(home: Path, capsys: Capture) -> None:
