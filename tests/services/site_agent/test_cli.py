@@ -100,6 +100,20 @@ def test_mistakes_in_the_files_stop_run_with_one_line(home: Path, capsys: Captur
     assert (home / "site.log").read_text().count("ended: ") == 3
 
 
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("ledger", "show", "--last", "all"), "give a whole number at or above 1, not 'all'"),
+    (("console", "--port", "0"), "give a whole number at or above 1, not '0'"),
+    (("run", "--timeout", "soon"), "give a number of seconds above 0, not 'soon'"),
+    (("run", "--timeout", "0"), "give a number of seconds above 0, not '0'"),
+])
+def test_a_number_that_is_none_is_told_what_would_be_one(
+    arguments: tuple[str, ...], said: str, capsys: Capture
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert said in capsys.readouterr().err
+
+
 def test_a_wrong_command_line_is_exit_code_2(capsys: Capture) -> None:
     waits = [["run", "--timeout", seconds] for seconds in ("-1", "0", "inf", "nan", "soon")]
     for arguments in ([], *waits, ["ledger", "show", "--last", "0"], ["console", "--port", "0"], ["ledger"], ["fly"]):
