@@ -123,7 +123,7 @@ def http_problem(error: HTTPException, methods: str = "") -> Response:
     status = HTTPStatus(error.status_code)
     if status == HTTPStatus.BAD_REQUEST:  # what the framework says of a body that is not even text
         unreadable = HTTPStatus.UNPROCESSABLE_ENTITY
-        return problem(unreadable, "invalid_input", "the body cannot be read: send JSON in UTF-8")
+        return problem(unreadable, "invalid_input", "the body cannot be read: send JSON in UTF-8, not nested deeply")
     details = {404: "there is nothing at this address", 405: "this address does not take that method"}
     detail = details.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})

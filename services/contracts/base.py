@@ -42,8 +42,11 @@ Moment = Annotated[AwareDatetime, AfterValidator(in_utc)]
 
 
 def place_of(parts: Sequence[int | str]) -> tuple[int | str, ...]:
-    """Where a finding is, as whoever wrote the value knows it: without the tags that tell kinds of values apart."""
-    return tuple(part for part in parts if part not in (WORD, TABLE))
+    """Where a finding is, as whoever wrote the value knows it: without the tags that tell kinds of values apart.
+
+    pydantic's own tag of one of several words has all of them, as in ``literal['a','b']``.
+    """
+    return tuple(part for part in parts if part not in (WORD, TABLE) and not str(part).startswith("literal["))
 
 
 class Contract(BaseModel):

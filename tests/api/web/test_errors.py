@@ -202,7 +202,7 @@ def test_a_body_that_is_no_text_does_not_fit(shared_world: Any) -> None:
         Role.VIEWER, "POST", "/v1/models/pumps/diagnose", content=b"\xff{", headers={"Content-Type": "application/json"}
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
-    assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8"
+    assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8, not nested deeply"
 
 
 def test_a_parameter_that_takes_one_value_is_said_once(shared_world: Any) -> None:
