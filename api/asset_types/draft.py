@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
-from api.asset_types.headers import is_found_at_plants, meant_header, plain_name, without_unit
+from api.asset_types.headers import is_found_at_plants, meant_header, plain_name, refuse_alike, without_unit
+from api.asset_types.table import Layout, first_text, numbers, read_table
 from models.basics import FloatArray
 from models.features.likely_range import likely_range, range_for_classes
 from services.contracts.errors import InvalidInputError
@@ -25,25 +25,9 @@ from services.contracts.toml_text import quoted
 HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 """Words for the healthy class; where none of them is there it is the most frequent one."""
 
-_MISSING = ("", "?", "na", "nan", "null")
 _MOST_CLASSES = 20
 _LEAST_WIDTH = 1e-300
 """Of a range whose ends are rounded: a hundredth of a smaller one has few digits, or is 0."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the table is written, and which of its columns are no sensors.
-
-    ``label`` holds the fault classes' words, ``target`` a number to be estimated (None: there is none), ``without``
-    columns that are neither, such as times and machines.
-    """
-
-    delimiter: str = ","
-    decimal: str = "."
-    label: str | None = "label"
-    target: str | None = None
-    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +42,7 @@ class DraftedType:
 class _Column:
     """A sensor's column as a feature, and what to say of its readings."""
 
+    header: str
     feature: Feature
     remarks: tuple[str, ...]
 
@@ -82,76 +67,57 @@ def draft_asset_type(name: str, path: Path, layout: Layout) -> DraftedType:
 
 def _drafted(name: str, path: Path, layout: Layout) -> DraftedType:
     """The draft; ``ValidationError`` where a column makes no feature or target, or all together no asset type."""
-    table = _read(path, layout)
+    table = read_table(path, layout)
     if layout.label is not None and layout.label not in table:
-        raise InvalidInputError(f"{path.name} has no column {layout.label!r}; it has {', '.join(table)}")
+        raise InvalidInputError(
+            f"{path.name} has no column {layout.label!r}; it has {', '.join(table)}: say by --label which has the "
+            "fault classes, or by --target which has a number to be estimated"
+        )
     goal = None if layout.target is None else meant_header(layout.target, table, path.name)
     others = (layout.label, goal, *(meant_header(each, table, path.name) for each in layout.without))
     remarks, sensors = list[str](), list[_Column]()
     for header, cells in table.items():
         if header in others:
             continue
-        readings = _numbers(cells, layout.decimal)
+        if not header:
+            remarks.append("a column without a header is no feature")
+            continue
+        readings = numbers(cells, layout.decimal)
         if readings is None:
-            remarks.append(f"{header}: not all of its cells are numbers, so it is no feature")
+            remarks.append(f"{header}: not all of its cells are numbers{_why(cells, layout)}, so it is no feature")
             continue
         sensors.append(_sensor(header, readings, is_for_target=goal is not None))
     if not sensors:
-        raise InvalidInputError(f"{path.name} has no column of numbers that could be a feature")
+        first = f": {remarks[0]}" if remarks else ""
+        raise InvalidInputError(f"{path.name} has no column of numbers that could be a feature{first}")
+    said = [(each.header, without_unit(each.header)[0]) for each in sensors]
+    refuse_alike(said, path.name, "rename one, or leave one out by --without")
     remarks += [line for each in sensors for line in each.remarks]
-    classes = _classes(table[layout.label], remarks) if layout.label is not None else ()
-    target = None if goal is None else _target(goal, _numbers(table[goal], layout.decimal), remarks)
+    words = [] if layout.label is None else table[layout.label]
+    classes = _classes(words, remarks) if layout.label is not None else ()
+    if goal is None and (empty := words.count("")):
+        remarks.append(f"{layout.label}: {empty} of {len(words)} cells are empty; a plant refuses a table with such "
+                       "cells, so leave out these rows there")
+    target = None if goal is None else _target(goal, numbers(table[goal], layout.decimal), remarks)
     made = AssetType(name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target)
     return DraftedType(made, tuple(remarks))
 
 
-def _read(path: Path, layout: Layout) -> dict[str, list[str]]:
-    """Cells of each column by its header."""
-    if len(layout.delimiter) != 1 or layout.delimiter == layout.decimal:
-        raise InvalidInputError(
-            f"the delimiter must be one character other than the decimal mark, it is {layout.delimiter!r}"
-        )
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=layout.delimiter, strict=True)
-            header = [cell.strip() for cell in next(reader, [])]
-            rows = [[cell.strip() for cell in row] for row in reader if row]
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
-    except csv.Error as error:
-        raise InvalidInputError(f"{path.name} is not a CSV file: {error}") from None
-    if not header or not rows:
-        raise InvalidInputError(f"{path.name} needs a header line and rows")
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise InvalidInputError(f"{path.name} has two columns called {twice[0]!r}")
-    uneven = next((number for number, row in enumerate(rows) if len(row) != len(header)), None)
-    if uneven is not None:
-        raise InvalidInputError(
-            f"{path.name}, row {uneven + 1}: {len(rows[uneven])} cells, the header has {len(header)}; are cells "
-            f"divided by {layout.delimiter!r}?"
-        )
-    return {name: [row[position] for row in rows] for position, name in enumerate(header)}
-
-
-def _numbers(cells: list[str], decimal: str) -> FloatArray | None:
-    """The cells as numbers, NaN where one is empty; None where one is neither, or all are empty."""
-    found = np.full(len(cells), np.nan)
-    for row, cell in enumerate(cells):
-        if cell.lower() in _MISSING:
-            continue
-        try:
-            found[row] = float(cell.replace(decimal, "."))
-        except ValueError:
-            return None
-    return found if np.isfinite(found).any() else None
+def _why(cells: list[str], layout: Layout) -> str:
+    """The first cell of a column that is no number, and whether all were with the other decimal mark."""
+    row = first_text(cells, layout.decimal)
+    if row is None:
+        return ""
+    other = "," if layout.decimal == "." else "."
+    hint = f"; with --decimal {other} they were" if numbers(cells, other) is not None else ""
+    return f" (row {row + 1} holds {cells[row][:20]!r}{hint})"
 
 
 def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Column:
     said, unit = without_unit(header)
     name, remarks = plain_name(said), list[str]()
+    infinite, empty = int(np.isinf(readings).sum()), int(np.isnan(readings).sum())
+    readings = np.where(np.isinf(readings), np.nan, readings)
     if not is_found_at_plants(header, name, unit):
         remarks.append(f'{name}: its column is called {header!r}; where a plant calls it so too, its site.toml says '
                        f"{name} = {quoted(header)} under [data.columns]")
@@ -169,13 +135,13 @@ def _sensor(header: str, readings: FloatArray, *, is_for_target: bool) -> _Colum
     elif spreads:
         remarks.append(f'{name}: its readings spread over decades; scale = "log" makes equal ratios equal steps')
     low, high = _outwards_by_log(low, high) if by_log else _outwards(low, high)
-    if empty := int(np.isnan(readings).sum()):
-        remarks.append(
-            f"{name}: {empty} of {readings.size} cells are empty; a plant refuses a table with such cells, so leave "
-            "out these rows there, or the sensor here"
-        )
+    remarks += [
+        f"{name}: {count} of {readings.size} cells are {what}; a plant refuses a table with such cells, so leave out "
+        "these rows there, or the sensor here"
+        for count, what in ((empty, "empty"), (infinite, "infinite")) if count
+    ]
     scale: Literal["linear", "log"] = "log" if by_log else "linear"
-    return _Column(Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
+    return _Column(header, Feature(name=name, unit=unit, low=low, high=high, scale=scale), tuple(remarks))
 
 
 def _range(
@@ -233,6 +199,7 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
             f"the label column has {len(counts)} different words; fault classes are two to {_MOST_CLASSES} "
             "(a number that is to be estimated is a target: say --target)"
         )
+    refuse_alike([(word, word) for word in counts], "the label column", "write the words of one class alike", "class_")
     names = {word: plain_name(word, "class_") for word in counts}
     healthy = next(
         (word for said in HEALTHY for word in counts if names[word] == said), counts.most_common(1)[0][0]

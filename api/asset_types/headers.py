@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from services.contracts.errors import InvalidInputError
@@ -39,6 +40,21 @@ def is_found_at_plants(header: str, name: str, unit: str) -> bool:
 
 
 def plain_name(said: str, front: str = "f_") -> str:
-    """A name that contracts take: small letters, digits and underscores, a letter first."""
-    plain = re.sub(r"[^a-z0-9]+", "_", said.lower()).strip("_") or "x"
+    """A name that contracts take: small letters without accents, digits and underscores, a letter first."""
+    letters = unicodedata.normalize("NFKD", said.casefold())
+    letters = "".join(each for each in letters if not unicodedata.combining(each))
+    plain = re.sub(r"[^a-z0-9]+", "_", letters).strip("_") or "x"
     return (plain if plain[0].isalpha() else front + plain)[:63]
+
+
+def refuse_alike(said: Iterable[tuple[str, str]], where: str, mend: str, front: str = "f_") -> None:
+    """Refuse two headers or words of which the same name would be made: each as it stands, and without its unit.
+
+    ``mend`` says what to do instead.
+    """
+    taken: dict[str, str] = {}
+    for whole, name in said:
+        plain = plain_name(name, front)
+        if plain in taken:
+            raise InvalidInputError(f"{where}: {taken[plain]!r} and {whole!r} would both be called {plain}; {mend}")
+        taken[plain] = whole

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from api.client.errors import ApiError, ChangeStoredError, ServerError, UnreachableError, error_of
+from api.client.errors import (
+    ApiError,
+    ChangeStoredError,
+    InvalidRequestError,
+    ServerError,
+    SignedOutError,
+    UnreachableError,
+    error_of,
+)
 from services.contracts.access.oidc import check_address
 from services.contracts.documents import to_plain
 
@@ -65,9 +73,11 @@ class Transport:
         ``change``: the request's own idempotency key, True for a new one, False for what changes nothing.
         """
         asked = {name: value for name, value in (query or {}).items() if value is not None}
-        headers = {"Authorization": f"Bearer {self._token() if callable(self._token) else self._token}"}
+        headers = {"Authorization": self._authorization()}
         if change:
             headers["Idempotency-Key"] = uuid.uuid4().hex if change is True else change
+            if not _fits_a_header(headers["Idempotency-Key"]):
+                raise InvalidRequestError("a change's key has printable ASCII characters alone", code="invalid_input")
         data = None
         if body is not None:
             data, headers["Content-Type"] = json.dumps(to_plain(body)).encode(), "application/json"
@@ -86,10 +96,7 @@ class Transport:
 
     def open(self, path: str, headers: Mapping[str, str], timeout: float) -> http.client.HTTPResponse:
         """Open a stream; what goes wrong is an :class:`ApiError`."""
-        token = self._token() if callable(self._token) else self._token
-        request = urllib.request.Request(
-            self._url + path, headers={"Authorization": f"Bearer {token}", **headers}
-        )
+        request = urllib.request.Request(self._url + path, headers={"Authorization": self._authorization(), **headers})
         try:
             stream: http.client.HTTPResponse = self._opener.open(request, timeout=timeout)
         except urllib.error.HTTPError as error:
@@ -98,6 +105,13 @@ class Transport:
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"{self._url} does not answer: {getattr(error, 'reason', error)}") from None
         return stream
+
+    def _authorization(self) -> str:
+        """Header with the token, without the line end that a file has; what no header can hold is shown to nobody."""
+        token = (self._token() if callable(self._token) else self._token).strip()
+        if not _fits_a_header(token):
+            raise SignedOutError("this is not a token: it holds more than printable ASCII", code="unauthenticated")
+        return f"Bearer {token}"
 
     def _ask(self, request: urllib.request.Request) -> Answer:
         try:
@@ -112,6 +126,10 @@ class Transport:
         if content is None and text:
             raise ServerError("the answer is no JSON; is this address Ballast's?", status=200)
         return Answer(content, headers)
+
+
+def _fits_a_header(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def _json(text: bytes) -> Any:

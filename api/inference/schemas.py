@@ -45,6 +45,7 @@ class InferRequest(ProtocolPart):
     id: str | None = Field(default=None, max_length=200)
     inputs: tuple[InputTensor, ...] = Field(min_length=1, max_length=5000)
     outputs: tuple[WantedOutput, ...] | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict, description="left aside; refused: those of `/v1`")
 
 
 class OutputTensor(TensorFacts):

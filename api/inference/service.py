@@ -10,7 +10,8 @@ import numpy as np
 from api.inference.schemas import InferRequest, InferResponse, InputTensor, OutputTensor, TensorFacts
 from models.basics import FloatArray
 from services.contracts.errors import InvalidInputError
-from services.contracts.evaluation.diagnosis import MOST_SAMPLES
+from services.contracts.evaluation.diagnosis import MOST_SAMPLES, DiagnoseRequest
+from services.contracts.evaluation.estimate import EstimateRequest
 from services.predictor.cache import Served
 from services.predictor.predictor import Predictor
 from services.predictor.samples import Batch
@@ -36,6 +37,7 @@ def outputs(served: Served) -> tuple[TensorFacts, ...]:
 
 def infer(served: Served, name: str, asked: InferRequest) -> InferResponse:
     """Answer to a request; ``InvalidInputError`` with one line where a tensor does not fit the contract."""
+    _refuse_passed_over(served, name, asked)
     known = {tensor.name for tensor in outputs(served)}
     wanted = {tensor.name for tensor in asked.outputs} if asked.outputs else known  # none named: all, as for none sent
     if not wanted <= known:
@@ -55,6 +57,14 @@ def infer(served: Served, name: str, asked: InferRequest) -> InferResponse:
         made = [OutputTensor(name="estimate", datatype="FP64", shape=(n,), data=served.values(batch).tolist())]
     chosen = tuple(tensor for tensor in made if tensor.name in wanted)
     return InferResponse(model_name=name, model_version=served.version.version, id=asked.id, outputs=chosen)
+
+
+def _refuse_passed_over(served: Served, name: str, asked: InferRequest) -> None:
+    """Refuse a parameter that would change a diagnosis or an estimate, and has no say in the protocol's answer."""
+    kind, verb = (DiagnoseRequest, "diagnose") if isinstance(served, Predictor) else (EstimateRequest, "estimate")
+    said = sorted(asked.parameters.keys() & kind.model_fields.keys())
+    if said:
+        raise InvalidInputError(f"an answer here has no {said[0]}: ask /v1/models/{name}/{verb}, which takes one")
 
 
 def _batch(served: Served, tensors: tuple[InputTensor, ...]) -> Batch:

@@ -7,6 +7,7 @@ must read while it sends (:mod:`api.web.slow_readers`).
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -117,6 +118,8 @@ async def _chunks(request: Request) -> AsyncIterator[list[Numbered]]:
         nonlocal number, too_long
         for line in ended:
             number += 1
+            if number == 1:  # as before a body in JSON, a file's byte order mark says nothing
+                line = line.removeprefix(BOM_UTF8)
             if too_long or len(line) > LONGEST_LINE:
                 yield number, None
             elif line.strip():

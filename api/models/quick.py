@@ -56,7 +56,7 @@ class PredictionRoute(APIRoute):
             if content == lines.MEDIA_TYPE:
                 return await lines.answer(request, kind)
             if asked := list(request.query_params):
-                raise InvalidInputError(f"query: {asked[0][:40]} belongs into the body of a request in JSON")
+                raise InvalidInputError(_not_in_query(asked[0], kind))
             if content == "application/json":
                 found = await _quick(request, kind)
                 if found is not None:
@@ -65,6 +65,13 @@ class PredictionRoute(APIRoute):
             return await whole(request)
 
         return handle
+
+
+def _not_in_query(name: str, kind: Kind) -> str:
+    """What to say of a parameter in the address of a request in JSON."""
+    if name in kind.in_query:
+        return f"query: {name} belongs into the body of a request in JSON"
+    return f"query: there is no parameter {name[:40]}; a request in JSON says {', '.join(kind.in_query)} in its body"
 
 
 async def _quick(request: Request, kind: Kind) -> bytes | None:

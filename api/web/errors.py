@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +19,7 @@ from starlette.types import Scope
 from api.backend.nats_users import ChangeStoredError
 from services.contracts.base import place_of
 from services.contracts.errors import BallastError
+from services.contracts.reading import in_plain_words
 from services.contracts.unknown_keys import unknown_key
 
 LOG = logging.getLogger("ballast.api")
@@ -122,7 +123,7 @@ def http_problem(error: HTTPException, methods: str = "") -> Response:
     status = HTTPStatus(error.status_code)
     if status == HTTPStatus.BAD_REQUEST:  # what the framework says of a body that is not even text
         unreadable = HTTPStatus.UNPROCESSABLE_ENTITY
-        return problem(unreadable, "invalid_input", "the body cannot be read: send JSON in UTF-8")
+        return problem(unreadable, "invalid_input", "the body cannot be read: send JSON in UTF-8, not nested deeply")
     details = {404: "there is nothing at this address", 405: "this address does not take that method"}
     detail = details.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})
@@ -168,8 +169,7 @@ def _finding(item: Mapping[str, Any], body: type[BaseModel] | None) -> Finding:
     where = ".".join(str(part)[:80] for part in place_of(item["loc"]))
     if item["type"] == "extra_forbidden" and body is not None and item["loc"][0] == "body":
         return Finding(where=where, what=unknown_key(body, item["loc"][1:]))
-    what = _OF_JSON.get(item["type"], str(item["msg"]).removeprefix("Value error, "))
-    return Finding(where=where, what=what)
+    return Finding(where=where, what=_OF_JSON.get(item["type"]) or in_plain_words(item))
 
 
 def install(
@@ -194,10 +194,11 @@ def install(
 
 
 def _body_of(route: object) -> type[BaseModel] | None:
-    """Contract of a route's body; None where it has none, or one of several kinds."""
+    """Contract of a route's body, also of one that may be left out; None where it has none, or one of several kinds."""
     field = route.body_field if isinstance(route, APIRoute) else None
-    kind = None if field is None else field.field_info.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    said = None if field is None else field.field_info.annotation
+    kinds = [kind for kind in (said, *get_args(said)) if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 def _methods(routes: Sequence[APIRoute], scope: Scope) -> str:

@@ -26,8 +26,9 @@ class WebhookRequest(Contract):
             (host or "").encode("idna")
         except ValueError:  # also a name with an empty label, or one of more than 63 characters
             host, parts = None, urlsplit("")
-        if host is None or parts.scheme not in ("https", "http") or not url.isascii() or not url.isprintable():
-            raise ValueError("an address is written https://host/path")
+        plain = url.isascii() and url.isprintable() and " " not in url
+        if host is None or parts.scheme not in ("https", "http") or not plain:
+            raise ValueError("an address is written https://host/path, without blanks")
         if parts.username is not None or parts.fragment:
             raise ValueError("an address has no user, password or fragment: messages are signed instead")
         if parts.scheme == "http" and not is_loopback(host):

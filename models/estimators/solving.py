@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, get_args
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.centralised.bundle import train_at_hand
@@ -58,6 +59,7 @@ class RobustFit:
     method: str
     method_parameters: Mapping[str, float] | None
     gap: float
+    random_state: Any
     absolute_gap: float | None
     max_rounds: int
     lift: LiftArgument
@@ -106,6 +108,11 @@ class RobustFit:
         """Refuse a norm or method that is none, and parameters that are no mapping or of no method, before all else."""
         check_word("transport_norm", self.transport_norm, get_args(TransportNorm))
         check_word("method", self.method, (AUTO, *sorted(METHODS)))
+        try:
+            check_random_state(self.random_state)
+        except ValueError:
+            state = shown(self.random_state)
+            raise ProblemError(f"random_state must be None, a whole number or a RandomState, got {state}") from None
         given = self.method_parameters
         if given is not None and not isinstance(given, Mapping):
             raise ProblemError(f"method_parameters must be None or a mapping of name to number, got {shown(given)}")

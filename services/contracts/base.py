@@ -10,12 +10,18 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Strin
 
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
 """What a name looks like."""
+TITLE_PATTERN = r"^[^\x00-\x1f\x7f]+$"
+"""What people call something, such as a token: a line of text."""
 COLUMN_PATTERN, CLASS_PATTERN = r"^[a-z][a-z0-9_]{0,62}$", r"^[a-z][a-z0-9_+-]{0,62}$"
 """What the names of sensors and targets look like, and those of fault classes."""
 Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN)]
 """Lower-case name of a site, plan, asset type or method; safe in a NATS subject, a path and a URL."""
 
-RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+RUN_PATTERN, VERSION_PATTERN = r"^[0-9a-f]{32}$", r"^[A-Za-z0-9._-]{1,60}$"
+"""What a run's id looks like, and the number or alias of a version."""
+SHA256_PATTERN = r"^[0-9a-f]{64}$"
+"""What a SHA-256 digest looks like."""
+RunId = Annotated[str, StringConstraints(pattern=RUN_PATTERN)]
 """A run's id: 32 hexadecimal digits."""
 
 
@@ -36,8 +42,11 @@ Moment = Annotated[AwareDatetime, AfterValidator(in_utc)]
 
 
 def place_of(parts: Sequence[int | str]) -> tuple[int | str, ...]:
-    """Where a finding is, as whoever wrote the value knows it: without the tags that tell kinds of values apart."""
-    return tuple(part for part in parts if part not in (WORD, TABLE))
+    """Where a finding is, as whoever wrote the value knows it: without the tags that tell kinds of values apart.
+
+    pydantic's own tag of one of several words has all of them, as in ``literal['a','b']``.
+    """
+    return tuple(part for part in parts if part not in (WORD, TABLE) and not str(part).startswith("literal["))
 
 
 class Contract(BaseModel):

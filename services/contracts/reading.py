@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from services.contracts.base import CLASS_PATTERN, COLUMN_PATTERN, SLUG_PATTERN, Contract, place_of
+from services.contracts.base import (
+    CLASS_PATTERN,
+    COLUMN_PATTERN,
+    RUN_PATTERN,
+    SHA256_PATTERN,
+    SLUG_PATTERN,
+    TITLE_PATTERN,
+    VERSION_PATTERN,
+    Contract,
+    place_of,
+)
 from services.contracts.errors import InvalidInputError
 from services.contracts.unknown_keys import unknown_key
 
@@ -59,6 +69,10 @@ _PATTERN_WORDS = {
     SLUG_PATTERN: "a name has 1 to 40 lower-case letters, digits and dashes, and no dash at an end",
     COLUMN_PATTERN: f"{_BEGINS} and underscores, a letter first",
     CLASS_PATTERN: f"{_BEGINS}, underscores, dashes and plus signs, a letter first",
+    RUN_PATTERN: "a run's id has 32 digits from 0 to 9 and a to f",
+    SHA256_PATTERN: "a SHA-256 has 64 digits from 0 to 9 and a to f, without colons",
+    VERSION_PATTERN: "a version's number or alias has 1 to 60 letters, digits, points, dashes and underscores",
+    TITLE_PATTERN: "give a name on one line, without control characters",
 }
 """What an operator reads where a name does not fit its pattern."""
 _MOST_FINDINGS = 5
@@ -82,12 +96,21 @@ def findings(
             continue  # pydantic does not count the items that do not fit
         place = place_of(item["loc"])
         where = ".".join(str(part) for part in place)
-        message = _OTHER_KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
-        message = _PATTERN_WORDS.get(item.get("ctx", {}).get("pattern", ""), message)
+        message = _OTHER_KINDS.get(item["type"]) or in_plain_words(item)
         if kind is not None and item["type"] == "extra_forbidden":
             message = unknown_key(kind, item["loc"])
         found.append((place, f"{where}: {message}" if where else message))
     return found
+
+
+def in_plain_words(item: Mapping[str, Any]) -> str:
+    """What pydantic says of a value, without a pattern that nobody reads and without the names of Python's types."""
+    if words := _PATTERN_WORDS.get(item.get("ctx", {}).get("pattern", "")):
+        return words
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] in ("too_short", "too_long"):
+        return f"Input {message.partition(' ')[2]}".replace(" after validation", "")
+    return message
 
 
 def _is_below(place: tuple[int | str, ...], upper: tuple[int | str, ...]) -> bool:

@@ -28,6 +28,7 @@ EXPORTED = (FourierLift, SplineLift, ProductLift, NystromLift)
 NEAR_IN_32_BITS = 5e-4
 """Distance, relative to 1 and the answer, that readings of 32 bits may move one: half of what a header's self test
 takes for the same, for what is summed after is rounded too."""
+MOST_IN_32_BITS = float(np.finfo(np.float32).max)
 VECTORS = 16
 """Test vectors of an export: each feature at both ends, below, above and, where it is optional, missing; the others are
 drawn, and reach the classes of a usual model."""
@@ -103,6 +104,12 @@ class PlainModel:
     def _check_32_bits(self) -> None:
         """Compare the answers to the test vectors with those to the same as 32 bits have and scale them."""
         vectors = self.test_vectors()
+        held = (self.weights, vectors.scores, *(self.hidden or ()))
+        if max(float(np.abs(array).max()) for array in held) > MOST_IN_32_BITS:
+            raise ConflictError(
+                f"numbers of 32 bits end at {MOST_IN_32_BITS:.2g}, and this version has larger weights or answers: "
+                "export it with precision double", code="not_exportable",
+            )
         with np.errstate(all="ignore"):
             values, middle, low, high, start, width = (
                 array.astype(np.float32)

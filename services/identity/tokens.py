@@ -66,7 +66,7 @@ def issue(
         For an empty name, a lifetime that is not positive, or a scope that the role does not have.
     """
     if lifetime is not None and lifetime <= timedelta(0):
-        raise InvalidInputError("a token's lifetime must be positive")
+        raise InvalidInputError("a token must hold for a while: give an end that lies in the future")
     beyond = [scope for scope in scopes or () if not allows(role, Permission(scope))]
     if beyond:
         raise InvalidInputError(f"the role {role.value} does not have the scope {beyond[0]}; choose a greater role")

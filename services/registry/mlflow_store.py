@@ -69,7 +69,7 @@ class MlflowStore(MlflowConnection):
             return ""
         try:
             found = self.model(name)[0].get(labels.CHALLENGER)
-        except MlflowException:
+        except (MlflowException, NotFoundError):
             return ""
         return "" if found is None else f"; its challenger, version {found}, answers to the alias {labels.CHALLENGER!r}"
 
@@ -86,9 +86,16 @@ class MlflowStore(MlflowConnection):
         return sorted(found, key=lambda entry: str(entry.name))
 
     def model(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Aliases (with the version of each) and tags of a model."""
+        """Aliases (with the version of each) and tags of a model; ``NotFoundError`` where it is not there."""
+        from mlflow.exceptions import MlflowException
+
         labels.check_known_name(name)
-        held = self.client.get_registered_model(name)
+        try:
+            held = self.client.get_registered_model(name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            raise NotFoundError(f"no model {name!r} in the registry") from None
         return {alias: str(version) for alias, version in held.aliases.items()}, dict(held.tags)
 
     def point(self, name: str, alias: str, version: str) -> None:

@@ -57,14 +57,16 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egr
 def check(settings: SiteSettings) -> list[str]:
     """What the site's data hold, for the plant's own screen; raise ``BallastError`` with what does not fit.
 
-    So is told with what else the agent could not start, and which methods of the policy it does not know.
+    So is told with what else the agent could not start, which methods of the policy it does not know, and which keys
+    in it nobody can have.
     """
     from services.site_agent.own_use.own_files import files_summary
-    from services.site_agent.rules.method_names import unknown_method_lines
+    from services.site_agent.rules.method_names import mistyped_key_lines, unknown_method_lines
 
     policy = SitePolicy.from_toml(settings.policy)
     found = data_summary(settings.data, AssetType.from_toml(settings.asset_type), policy)
-    return [*found, *files_summary(settings), *unknown_method_lines(policy.methods)]
+    names = [*unknown_method_lines(policy.methods), *mistyped_key_lines(policy.auditors, policy.peers)]
+    return [*found, *files_summary(settings), *names]
 
 
 def exposure(settings: SiteSettings) -> tuple[dict[str, Any], list[str]]:

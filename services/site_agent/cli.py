@@ -17,6 +17,7 @@ from services.process.command_line import (
     file_trouble,
     reader_left,
     say_all,
+    whole_number,
 )
 from services.process.completion import SHELLS, completion
 from services.process.parser import Parser
@@ -54,17 +55,13 @@ def _completion(chosen: argparse.Namespace) -> int:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text}")
+        raise argparse.ArgumentTypeError(f"give a number of seconds above 0, not {text[:40]!r}")
     return seconds
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text}")
-    return count
 
 
 def _command(commands: Any, name: str, help_text: str, action: Callable[[argparse.Namespace], int]) -> Any:
@@ -136,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     drift.add_argument("--from-now", action="store_true", help="hold what comes against the rows of now")
 
     console = _command(commands, "console", "serve a page of all this to this machine alone", actions.console)
-    console.add_argument("--port", type=_count, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
+    console.add_argument("--port", type=whole_number, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
@@ -166,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         command = _command(ledger, name, help_text, action)
         command.add_argument("path", type=Path, nargs="?", help="ledger file (default: the one in the settings)")
         if name == "show":
-            command.add_argument("--last", type=_count, help="only the last N entries")
+            command.add_argument("--last", type=whole_number, help="only the last N entries")
     key = commands.add_parser("key", help="this site's key").add_subparsers(required=True, metavar="COMMAND")
     _command(key, "show", "print the public key", key_commands.key_show)
     about = "make the next key and print its public half, for the OEM; the present one stays"

@@ -71,11 +71,16 @@ def read_files(path: Path, certificate: Path | None = None) -> VersionFiles:
     try:
         document = json.loads(parts[DOCUMENT])
     except (ValueError, RecursionError):
-        raise InvalidInputError(f"{path} is not JSON, so it is no version") from None
+        raise InvalidInputError(f"{_document_in(path)} is not JSON, so it is no version") from None
     if not isinstance(document, dict):
-        raise InvalidInputError(f"{path} is not a version: a JSON object is needed")
+        raise InvalidInputError(f"{_document_in(path)} is not a version: a JSON object is needed")
     line = parts[LINE]
     return VersionFiles(document, parts[CERTIFICATE], () if line is None else read_statements(line))
+
+
+def _document_in(path: Path) -> str:
+    """What is called a version's document: the file itself, or the one in a folder or a zip file."""
+    return f"{DOCUMENT} in {path}" if path.is_dir() or path.suffix == ".zip" else str(path)
 
 
 def _of_folder(path: Path) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from api.asset_types import service as asset_types
-from api.asset_types.draft import Layout, draft_asset_type
+from api.asset_types.draft import draft_asset_type
+from api.asset_types.table import Layout
 from api.backend.actor import local_administrator
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, print_list, run_action, tell
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(draft)
     draft.add_argument("file", type=Path, metavar="FILE", help="CSV file with a header line")
     draft.add_argument("--name", required=True, help="what the kind of machine is called")
-    draft.add_argument("--label", metavar="COLUMN", help="column of the fault classes (default: label)")
+    draft.add_argument("--label", metavar="COLUMN", help="column of the fault classes (label; with --target none)")
     draft.add_argument("--target", metavar="COLUMN", help="column of a number to be estimated")
     draft.add_argument("--without", metavar="COLUMN", action="append", default=[], help="no feature; repeatable")
     draft.add_argument("--delimiter", default=",", help="what divides the cells (,)")

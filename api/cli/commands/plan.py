@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from api.backend.actor import local_administrator
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
@@ -30,7 +32,7 @@ from services.contracts.history.run import Run
 from services.contracts.plans.overrides import FOR_ONE_RUN
 from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_changes import Change, plan_changes
-from services.contracts.reading import read_contract
+from services.contracts.reading import explain, read_contract
 from services.contracts.toml_text import to_toml
 from services.process.command_line import whole_number
 
@@ -95,7 +97,10 @@ def _init(backend: Backend, args: argparse.Namespace) -> None:
     asset_type = backend.store.asset_types.get(args.asset_type).asset_type
     of_target = not asset_type.fault_classes
     spec = {"spec": {"loss": "pinball"}} if of_target else {}
-    plan = Plan.model_validate({"name": args.name, "asset_type": asset_type.name, "tuning": "auto", **spec})
+    try:
+        plan = Plan.model_validate({"name": args.name, "asset_type": asset_type.name, "tuning": "auto", **spec})
+    except ValidationError as error:
+        raise InvalidInputError(f"plan: {explain(error, Plan)}") from None
     check_plan(backend.store, plan)
     started = "it is triggered"
     terms = "radius and lift" if of_target else "radius, lift, and the loss of rare faults"

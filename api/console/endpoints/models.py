@@ -19,6 +19,7 @@ from api.models import service, unlearning
 from api.models.schemas import Unlearning
 from api.web.auth import CONSOLE, Administrator, Diagnoser, Operator, Reader
 from api.web.dependencies import BackendDep
+from services.contracts.base import VERSION_PATTERN
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.fairness import BASIS_NAMES
 from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
@@ -125,7 +126,7 @@ def choose_model_page(request: Request, _: Diagnoser, backend: BackendDep) -> Re
 @router.get("/models/{name}/diagnose")
 def diagnose_page(
     request: Request, name: str, _: Diagnoser, backend: BackendDep,
-    alias: Annotated[str, Query(pattern=r"^[A-Za-z0-9._-]{1,60}$")] = "champion",
+    alias: Annotated[str, Query(pattern=VERSION_PATTERN)] = "champion",
 ) -> HTMLResponse:
     """Show the form of a measurement, from the contract of the kind of machine."""
     asset_type = diagnosing.asset_type_of(backend, name, alias)

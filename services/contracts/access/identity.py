@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from services.contracts.base import Contract
+from services.contracts.base import SHA256_PATTERN, TITLE_PATTERN, Contract
 
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
 """The public part of a token: 12 hexadecimal digits."""
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=SHA256_PATTERN)]
 """A SHA-256 digest in hexadecimal."""
 
 
@@ -34,7 +34,7 @@ class ApiToken(Contract):
     """An API token as it may be shown: everything but its secret. ``scopes`` None: all that its role may do."""
 
     token_id: TokenId
-    name: str = Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$")
+    name: str = Field(min_length=1, max_length=80, pattern=TITLE_PATTERN)
     role: Role
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None

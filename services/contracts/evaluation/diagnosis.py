@@ -6,7 +6,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from services.contracts.base import Contract
+from services.contracts.base import VERSION_PATTERN, Contract
 from services.contracts.evaluation.calibration import CalibrationFacts, Coverage
 
 Reading = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -16,7 +16,7 @@ MOST_SAMPLES: Final = 10_000
 """Samples of one request; a stream of lines (NDJSON) has no such limit."""
 
 Sample = Annotated[dict[str, Reading], Field(min_length=1)]
-VersionName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,60}$")]
+VersionName = Annotated[str, StringConstraints(pattern=VERSION_PATTERN)]
 """Number or alias of a model version."""
 
 

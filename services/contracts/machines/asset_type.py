@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
@@ -53,6 +55,11 @@ class FaultClass(Contract):
     description: str = ""
 
 
+def named_twice(names: Iterable[str]) -> list[str]:
+    """Names that are there more than once, in order; the work grows as their number, also of some ten thousand."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
 class AssetType(Contract):
     """A kind of machine. The first fault class is the healthy one.
 
@@ -77,8 +84,7 @@ class AssetType(Contract):
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
         for kind, names in (("feature", self.feature_names), ("fault class", self.class_names)):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
+            if twice := named_twice(names):
                 raise ValueError(f"{kind} named twice: {', '.join(twice)}")
         if self.target is not None and self.target.name in self.feature_names:
             raise ValueError(f"the target and a feature are both called {self.target.name}")

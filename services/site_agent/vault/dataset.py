@@ -172,6 +172,8 @@ def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
     index = {name: number for number, name in enumerate(asset_type.class_names)}
     known = index if asset_type.target is None else {**index, "": -1}
     for row, label in enumerate(raw.labels):
+        if not label and label not in known:
+            raise VaultError(f"{raw.row_name(row)}: the cell of the class is empty; leave out the row or say its class")
         if label not in known:
             raise VaultError(
                 f"{raw.row_name(row)}: label {label!r} is not a class of {asset_type.name}; "

@@ -123,7 +123,8 @@ def drift_lines(first: FirstRows, features: FloatArray, names: Sequence[str]) ->
         f"{len(features)} training rows now, held against {first.rows} of {first.began[:19]}Z; "
         f"a distance up to {chance:.2f} may be chance.",
     ]
+    width = max(24, *(len(name) + 1 for name in names))
     for place in np.argsort(-found):
         word = "has moved" if found[place] > chance else "as before"
-        lines.append(f"{names[place]:<24}{found[place]:6.2f}  {word}")
+        lines.append(f"{names[place]:<{width}}{found[place]:6.2f}  {word}")
     return lines

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.asset_types.draft import DraftedType, Layout, draft_asset_type
+from api.asset_types.draft import DraftedType, draft_asset_type
+from api.asset_types.table import Layout
 from api.cli.main import main
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
 
 
@@ -202,17 +204,20 @@ def test_words_that_are_numbers_become_classes_and_nought_is_healthy(tmp_path: P
 @pytest.mark.parametrize(
     ("text", "layout", "said"),
     [
-        ("s,label\n1,a\n2,b\n", {"label": "state"}, "no column 'state'; it has s, label"),
+        ("s,label\n1,a\n2,b\n", {"label": "state"}, "no column 'state'; it has s, label: say by --label"),
         ("s,label\n1,a\n2,a\n", {}, "1 different words"),
         ("s,label\nx,a\ny,b\n", {}, "no column of numbers"),
-        ("s,label\n1,a\n2\n", {}, "row 2: 1 cells, the header has 2"),
+        ("s,label\n1,a\n2\n", {}, "row 2: 1 cells, the header has 2; are cells divided by ','. Else say --delimiter"),
         ("s;label\n1;a\n", {"label": None, "target": "s;label"}, "no column of numbers"),
         ("s,s,label\n1,2,a\n", {}, "two columns called 's'"),
         ("", {}, "needs a header line and rows"),
         ("s,life\n1,3\n2,3\n", {"label": None, "target": "life"}, "reads 3 in every row"),
         ("s,life\n1,3\n2,x\n", {"label": None, "target": "life"}, "holds what is no number"),
         ("s,label\n1,a\n", {"delimiter": ";;"}, "one character other than the decimal mark"),
-        ("a b,a_b,label\n1,2,x\n2,3,y\n", {}, "feature named twice: a_b"),
+        ("a b,a_b,label\n1,2,x\n2,3,y\n", {}, "^t.csv: 'a b' and 'a_b' would both be called a_b; rename one"),
+        ("s [bar],S [mm],label\n1,2,x\n2,3,y\n", {}, r"'s \[bar\]' and 'S \[mm\]' would both be called s;"),
+        ("s,label\n1,OK\n2,ok\n3,leak\n", {}, "column: 'OK' and 'ok' would both be called ok; write the words"),
+        ("s;label\n1,5;a\n2,5;b\n", {"delimiter": ";"}, "a feature: s: .* holds '1,5'; with --decimal , they were"),
     ],
 )
 def test_what_is_no_such_table_is_said(text: str, layout: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -220,6 +225,56 @@ def test_what_is_no_such_table_is_said(text: str, layout: dict[str, Any], said: 
     path.write_text(text)
     with pytest.raises(InvalidInputError, match=said):
         drafted(path, **layout)
+
+
+def test_what_a_plant_would_not_read_as_a_number_is_none_here(tmp_path: Path) -> None:
+    """A point beside decimal commas divides thousands, and underscores are source code's."""
+    path = tmp_path / "t.csv"
+    path.write_text("s;t;u;label\n1.234;1_0;1,5;a\n2.345;2_0;2,5;b\n")
+    made = drafted(path, delimiter=";", decimal=",")
+    assert made.asset_type.feature_names == ("u",)
+    assert [line.partition(" (")[2] for line in made.remarks[:2]] == [
+        "row 1 holds '1.234'; with --decimal . they were), so it is no feature",
+        "row 1 holds '1_0'), so it is no feature",
+    ]
+
+
+def test_an_infinite_reading_is_no_end_of_a_range_and_told_as_what_a_plant_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,label\n" + "".join(f"{'-inf' if n == 5 else n},{'ab'[n % 2]}\n" for n in range(60)))
+    made = drafted(path)
+    (sensor,) = made.asset_type.features
+    assert (sensor.low, sensor.high) == (0.0, 59.0)
+    assert made.remarks[0].startswith("s: 1 of 60 cells are infinite; a plant refuses a table with such cells")
+    assert not any("far from all others" in line or "empty" in line for line in made.remarks)
+
+
+def test_rows_without_a_class_are_told_where_a_plant_refuses_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,life,label\n1,3,a\n2,4,\n3,5,b\n")
+    made = drafted(path, without=("life",))
+    said = "label: 1 of 3 cells are empty; a plant refuses a table with such cells, so leave out these rows there"
+    assert said in made.remarks
+    with pytest.raises(VaultError, match="line 3: the cell of the class is empty; leave out the row or say its class"):
+        Vault(CsvSource(kind="csv", path=path), made.asset_type).current()
+    both = drafted(path, target="life")
+    assert said not in both.remarks
+    assert len(Vault(CsvSource(kind="csv", path=path), both.asset_type).current().train) > 0
+
+
+def test_columns_without_a_header_are_no_features(tmp_path: Path) -> None:
+    """As a table's index is written by pandas."""
+    path = tmp_path / "t.csv"
+    path.write_text(",s,,label\n0,1,7,a\n1,2,8,b\n")
+    made = drafted(path)
+    assert made.asset_type.feature_names == ("s",) and made.remarks[0] == "a column without a header is no feature"
+
+
+def test_accents_are_left_out_of_names_and_their_letters_stay(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("Öldruck,Débit,label\n1,2,größer\n2,3,ok\n", encoding="utf-8")
+    made = drafted(path).asset_type
+    assert made.feature_names == ("oldruck", "debit") and made.class_names == ("ok", "grosser")
 
 
 def test_the_command_refuses_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

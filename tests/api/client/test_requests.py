@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from api.client import Client, NotThereError, ServerError, UnreachableError
+from api.client import Client, InvalidRequestError, NotThereError, ServerError, SignedOutError, UnreachableError
 from api.client.client import QUIET_SECONDS
 from services.contracts.history.events import Event
 from tests.loopback import serving
@@ -123,6 +123,22 @@ def test_what_gives_a_token_is_asked_before_each_request(desk: Desk) -> None:
         with pytest.raises(Exception, match="^no$"):
             client.run("r")
     assert [headers["authorization"] for headers in desk.headers] == ["Bearer first", "Bearer second"]
+
+
+def test_a_token_read_from_a_file_holds_and_one_that_no_header_takes_is_shown_to_nobody(desk: Desk) -> None:
+    with pytest.raises(NotThereError):
+        Client(desk.url, "blst_secret\n").run("r")
+    assert [headers["authorization"] for headers in desk.headers] == ["Bearer blst_secret"]
+    for token in ("blst_secret\nblst_secret", "blst_secret\u2026"):
+        client = Client(desk.url, token)
+        with pytest.raises(SignedOutError, match="this is not a token") as refused:
+            client.run("r")
+        assert "secret" not in str(refused.value)
+        with pytest.raises(SignedOutError, match="this is not a token"):
+            next(client.events())
+    with pytest.raises(InvalidRequestError, match="printable ASCII"):
+        Client(desk.url, "blst_secret").trigger("pumps", key="a\nb")
+    assert len(desk.headers) == 1
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,19 @@ def test_binary_tensors_are_refused_by_their_name(shared_world: Any) -> None:
     assert (answer.status_code, answer.json()) == (400, {"error": said})
 
 
+@pytest.mark.parametrize("name", ["coverage", "units"])
+def test_a_parameter_that_a_diagnosis_takes_is_not_passed_over(shared_world: Any, name: str) -> None:
+    body = {"inputs": [ONE], "parameters": {"priority": 1}}
+    assert shared_world.call(Role.VIEWER, "POST", f"{ROOT}/infer", body).status_code == 200
+    answer = shared_world.call(Role.VIEWER, "POST", f"{ROOT}/infer", {**body, "parameters": {name: 0.95}})
+    said = f"an answer here has no {name}: ask /v1/models/pumps/diagnose, which takes one"
+    assert (answer.status_code, answer.json()) == (400, {"error": said})
+
+
 def test_an_item_that_does_not_fit_is_told_once(shared_world: Any) -> None:
     said = infer(shared_world, {**ONE, "datatype": "INT64"}).json()["error"]
     assert said == "body.inputs.0.datatype: Input should be 'FP64' or 'FP32'"
-    assert infer(shared_world).json()["error"].startswith("body.inputs: Tuple should have at least 1 item")
+    assert infer(shared_world).json()["error"].startswith("body.inputs: Input should have at least 1 item, not 0")
     body = {"samples": [{"flow_mean": "x"}]}
     found = shared_world.call(Role.VIEWER, "POST", "/v1/models/pumps/diagnose", body).json()["errors"]
     assert [each["where"] for each in found] == ["body.samples.0.flow_mean"]

@@ -42,6 +42,11 @@ def test_each_line_is_answered_in_its_place_and_the_end_is_told(shared_world: An
     }
 
 
+def test_a_byte_order_mark_before_the_first_line_says_nothing(shared_world: Any) -> None:
+    _, (one, two, end) = sent(shared_world, b"\xef\xbb\xbf" + GOOD + b"\r\n\xef\xbb\xbf" + GOOD)
+    assert "error" not in one and "JSON object" in two["error"] and (end["answered"], end["refused"]) == (1, 1)
+
+
 def test_more_lines_than_a_request_holds_are_answered_in_order_from_pieces_of_any_size(
     shared_world: Any, monkeypatch: Any
 ) -> None:

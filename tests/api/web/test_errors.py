@@ -72,6 +72,22 @@ def test_a_list_that_is_short_of_what_does_not_fit_is_no_finding_of_its_own() ->
         assert [each.where for each in told][: len(found)][0] == found[0] and len(told) == len(found)
 
 
+@pytest.mark.parametrize(("method", "path", "body", "said"), [
+    ("POST", "/v1/admin/sites/Plant%209/enrolment-codes", None, "a name has 1 to 40 lower-case letters"),
+    ("POST", "/v1/admin/sites/plant-9/enrolment-codes", {"expires_in": 7}, "known here: asset_type, expires_hours"),
+    ("POST", "/v1/admin/sites/plant-9/enrolment-codes", {"certificate_sha256": "aa:bb"}, "a SHA-256 has 64 digits"),
+    ("POST", "/v1/admin/tokens", {"name": "a\nb", "role": "viewer"}, "give a name on one line"),
+    ("POST", "/v1/models/pump-leak/diagnose", {"samples": [], "alias": "a b"}, "a version's number or alias has 1 to"),
+    ("POST", "/v1/models/pump-leak/diagnose", {"samples": []}, "Input should have at least 1 item, not 0"),
+])
+def test_a_refusal_says_what_would_be_right_and_no_pattern(
+    lasting_world: Any, method: str, path: str, body: Any, said: str
+) -> None:
+    answer = lasting_world.call(Role.ADMINISTRATOR, method, path, body)
+    assert answer.status_code == 422 and said in answer.json()["detail"]
+    assert not any(word in answer.text for word in ("pattern", "Extra inputs", "Tuple", "after validation"))
+
+
 def test_every_status_is_an_error() -> None:
     assert all(400 <= status < 600 for status in STATUS.values())
 
@@ -186,7 +202,7 @@ def test_a_body_that_is_no_text_does_not_fit(shared_world: Any) -> None:
         Role.VIEWER, "POST", "/v1/models/pumps/diagnose", content=b"\xff{", headers={"Content-Type": "application/json"}
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
-    assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8"
+    assert answer.json()["detail"] == "the body cannot be read: send JSON in UTF-8, not nested deeply"
 
 
 def test_a_parameter_that_takes_one_value_is_said_once(shared_world: Any) -> None:

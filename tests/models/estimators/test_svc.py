@@ -215,6 +215,8 @@ X, Y = problem(31, 12, 2)
         ({"label_flip_cost": -1.0}, "label_flip_cost must be above 0"),
         ({"transport_norm": "l3"}, "transport_norm must be one of"),
         ({"method": "guess"}, "method must be one of auto, "),
+        ({"random_state": "x"}, "random_state must be None, a whole number or a RandomState, got 'x'"),
+        ({"random_state": -1}, "random_state must be None, a whole number or a RandomState, got -1"),
         ({"gap": -1.0}, "gap must be a finite number at or above 0"),
         ({"max_rounds": 0}, "max_rounds must be a whole number at or above 1"),
         ({"support": (0.0, 0.1)}, "rows lie outside the support box"),

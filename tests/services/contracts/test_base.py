@@ -52,6 +52,7 @@ def test_a_moment_that_utc_does_not_have_does_not_fit(text: str) -> None:
 
 def test_tags_of_kinds_are_no_part_of_a_place() -> None:
     assert place_of(("spec", "loss", TABLE, "name", WORD, 0)) == ("spec", "loss", "name", 0)
+    assert place_of(("query", "status", "literal['pending','running']")) == ("query", "status")
 
 
 def test_a_record_is_taken_by_name_and_what_is_given_beside_it_counts() -> None:

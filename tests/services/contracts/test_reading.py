@@ -58,7 +58,7 @@ def test_names_that_do_not_fit_are_told_in_words_and_once(sensor: str, fault: st
 
 def test_a_list_that_is_too_short_is_said(tmp_path: Path) -> None:
     (tmp_path / "pump.toml").write_text('name = "pump"\nfeatures = []\n')
-    with pytest.raises(InvalidInputError, match="features: Tuple should have at least 1 item"):
+    with pytest.raises(InvalidInputError, match="features: Input should have at least 1 item, not 0"):
         read_contract(AssetType, tmp_path / "pump.toml", "asset type")
 
 

@@ -69,6 +69,23 @@ def test_a_range_that_32_bits_cannot_hold_is_refused_there_by_its_name(
         assert refused.value.code == "not_exportable" and export(version)
 
 
+@pytest.mark.parametrize(("size", "n_classes", "fits"), [(1e38, 2, True), (1e39, 2, False), (1e39, 0, False)])
+def test_weights_beyond_32_bits_are_refused_there(
+    make_model: Callable[..., ModelVersion], size: float, n_classes: int, fits: bool
+) -> None:
+    """In 32 bits they would be infinite, and no answer a number."""
+    sensor = Feature(name="flow", unit="l/min", low=0.0, high=1.0)
+    version = make_model(n_classes=n_classes, features=(sensor,))
+    version = version.model_copy(update={"weights": np.array([[size, 0.0]])})
+    for export in (c99_header, onnx_model):
+        assert export(version)
+        if fits:
+            assert export(version, single=True)
+            continue
+        with pytest.raises(ConflictError, match=r"end at 3.4e\+38, and this version has larger weights or answers"):
+            export(version, single=True)
+
+
 def test_usual_ranges_are_exported_in_32_bits(
     make_model: Callable[..., ModelVersion], lift: LiftSpec | None, features: tuple[Feature, ...]
 ) -> None:

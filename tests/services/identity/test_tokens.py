@@ -98,7 +98,7 @@ def test_names_that_would_blur_the_audit_trail(name: str) -> None:
 
 
 def test_a_lifetime_is_positive() -> None:
-    with pytest.raises(InvalidInputError, match="lifetime must be positive"):
+    with pytest.raises(InvalidInputError, match="give an end that lies in the future"):
         issue("ci", Role.VIEWER, NOW, timedelta(0))
 
 

@@ -221,6 +221,7 @@ def test_what_is_not_there_is_said_on_one_line(registry: ModelRegistry, make_ver
         with pytest.raises(NotFoundError) as caught:
             call()
         assert "\n" not in str(caught.value) and len(str(caught.value)) < 250
+        assert str(caught.value).startswith("no model"), "in our own words"
 
 
 @pytest.mark.parametrize("reserved", ["champion", "challenger", "previous-champion", "latest", "versions"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.contracts.keys.signing import new_seed_file
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Hello
 from services.site_agent import actions, cli
@@ -67,6 +68,19 @@ def test_check_tells_methods_that_this_agent_does_not_know_and_goes_on(home: Pat
     assert "dreams, which this agent does not know; methods are " in strange
 
 
+def test_check_tells_keys_of_the_policy_that_nobody_can_have(home: Path, capsys: Capture) -> None:
+    """A site with a mistyped auditor takes part in no audited run, and would never say why."""
+    policy, key = home / "policy.toml", new_seed_file(home / "auditor.nk")
+    text, other = policy.read_text(), "".join([key[:20], "A" if key[20] != "A" else "B", key[21:]])
+    lines = [line for line in text.splitlines() if not line.startswith("auditors")]
+    head, tail = f'auditors = ["{key}", "{other}"]\n', f'\n[peers]\nplant-2 = "{key}"\nplant-3 = "UKEY"\n'
+    policy.write_text(head + "\n".join(lines) + tail)
+    assert main(("check", "--json", *config(home))) == 0
+    mistyped, short = json.loads(capsys.readouterr().out)["findings"][-2:]
+    assert mistyped.startswith(f"take care: policy.toml, auditors, '{other}': the public key's checksum")
+    assert short.startswith("take care: policy.toml, peers.plant-3, 'UKEY': not a NATS user public key")
+
+
 def test_check_holds_the_units_of_the_settings_to_the_contract(home: Path, capsys: Capture) -> None:
     path = home / "site.toml"
     path.write_text(path.read_text().replace('flow = "L/min"', 'flow = "gpm"'))
@@ -84,6 +98,20 @@ def test_mistakes_in_the_files_stop_run_with_one_line(home: Path, capsys: Captur
     (home / "asset_type.toml").unlink()
     assert "min_samples" in failure(capsys, "run", *config(home))
     assert (home / "site.log").read_text().count("ended: ") == 3
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("ledger", "show", "--last", "all"), "give a whole number at or above 1, not 'all'"),
+    (("console", "--port", "0"), "give a whole number at or above 1, not '0'"),
+    (("run", "--timeout", "soon"), "give a number of seconds above 0, not 'soon'"),
+    (("run", "--timeout", "0"), "give a number of seconds above 0, not '0'"),
+])
+def test_a_number_that_is_none_is_told_what_would_be_one(
+    arguments: tuple[str, ...], said: str, capsys: Capture
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert said in capsys.readouterr().err
 
 
 def test_a_wrong_command_line_is_exit_code_2(capsys: Capture) -> None:

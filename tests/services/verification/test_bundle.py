@@ -42,3 +42,17 @@ def test_a_file_that_unpacks_to_more_than_any_version_has_is_not_unpacked(
         with pytest.raises(InvalidInputError, match="above 1000 bytes; no version has one"):
             read_files(path)
         assert read == []
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("{", "is not JSON, so it is no version"), ("[]", "is not a version: a JSON object is needed"),
+])
+def test_a_document_that_is_none_is_called_by_its_own_name(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / DOCUMENT).write_text(text)
+    with ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(DOCUMENT, text)
+    for path in (tmp_path, tmp_path / "x.zip"):
+        with pytest.raises(InvalidInputError, match=f"^{DOCUMENT} in {path} {said}"):
+            read_files(path)
+    with pytest.raises(InvalidInputError, match=f"^{tmp_path / DOCUMENT} is not"):
+        read_files(tmp_path / DOCUMENT)

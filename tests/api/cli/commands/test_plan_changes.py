@@ -146,6 +146,8 @@ def test_a_new_plan_tunes_and_what_a_tuning_is_can_be_shown_and_given_again(
     shell: Any, behind: Any, made: Callable[..., str], tmp_path: Path
 ) -> None:
     file = tmp_path / "new.toml"
+    said = shell.refused("plan", "init", "Pump 7", "--asset-type", "triplex-pump")
+    assert said.startswith("ballast: plan: name: a name has 1 to 40 lower-case letters")
     file.write_text(shell.good("plan", "init", "fresh", "--asset-type", "triplex-pump"))
     shell.good("plan", "create", str(file))
     plans = behind.store.plans

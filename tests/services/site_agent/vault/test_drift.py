@@ -15,7 +15,16 @@ from scipy.stats import ks_2samp
 
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.rules.policy import SitePolicy
-from services.site_agent.vault.drift import BINS, DriftRecord, FirstRows, by_chance, distances, drift, shares_below
+from services.site_agent.vault.drift import (
+    BINS,
+    DriftRecord,
+    FirstRows,
+    by_chance,
+    distances,
+    drift,
+    drift_lines,
+    shares_below,
+)
 from services.site_agent.vault.records.exposure_record import ExposureRecordError
 from tests.services.site_agent.conftest import table
 
@@ -45,6 +54,12 @@ def test_rows_of_one_law_hardly_ever_drift_and_moved_ones_do() -> None:
     after[:, 5] = 0.5 + 0.5 * after[:, 5]
     assert 0.4 < drift(first_of(before), after) < 0.6
     assert by_chance(first_of(before), 200) < by_chance(first_of(before), 20)
+
+
+def test_words_stand_below_one_another_beside_names_of_any_length() -> None:
+    first = first_of(np.zeros((30, 2)))
+    short, long = drift_lines(first, np.zeros((30, 2)), ["flow", "flow_" * 9])[1:]
+    assert short.index("as before") == long.index("as before") and long.startswith("flow_" * 9 + " ")
 
 
 def test_later_rows_are_held_against_the_first_and_anew_where_that_is_said(tmp_path: Path) -> None:
