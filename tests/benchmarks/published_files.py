@@ -46,10 +46,15 @@ class PublishedSet:
     files: Mapping[str, str]
     package: Package | None = None
 
+    @property
+    def instead(self) -> Mapping[str, str]:
+        """A package's own files in place of the publisher's, with their SHA-256; empty where there are none."""
+        return {} if self.package is None else self.package.instead
+
     def check(self, what: str, file: str, content: bytes) -> None:
         """Raise :class:`FetchError` for what is neither the published file nor one that holds the same."""
-        package = self.package or Package("", "")
-        known, held = self.files[file] if file in self.files else package.instead[file], package.holds.get(file)
+        known = self.files[file] if file in self.files else self.instead[file]
+        held = None if self.package is None else self.package.holds.get(file)
         found = _sum(content, known)
         if found == known or held is not None and _held_sum(content) == held:
             return
@@ -71,8 +76,7 @@ def fetch_files(name: str, source: PublishedSet, folder: Path, *, base: str | No
     written when all of it is the publisher's.
     """
     target, contents = folder / name, dict[str, bytes]()
-    instead = {} if source.package is None else source.package.instead
-    if instead and all(_is_there(source, target / file) for file in instead):
+    if source.instead and all(_is_there(source, target / file) for file in source.instead):
         return target
     for file in source.files:
         if _is_there(source, target / file):
@@ -100,7 +104,7 @@ def checked_files(name: str, source: PublishedSet) -> dict[str, bytes]:
     FetchError
         One is not the expected one.
     """
-    folder, instead = data_folder() / name, {} if source.package is None else source.package.instead
+    folder, instead = data_folder() / name, source.instead
     published = [file for file in source.files if (folder / file).is_file()]
     files = instead if not published and any((folder / file).is_file() for file in instead) else source.files
     contents = dict[str, bytes]()

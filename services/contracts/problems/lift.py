@@ -15,12 +15,12 @@ from models.features.lift import Lift
 from models.features.nystrom import MOST_POINTS, drawn_points, nystrom_lift
 from models.features.products import product_lift
 from models.features.spline import spline_lift
-from services.contracts.base import Contract
+from services.contracts.base import SHA256_PATTERN, Contract
 
 CHECK_BITS = 52
 """Bits of a fingerprint that a float64 holds exactly."""
 
-Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Fingerprint = Annotated[str, Field(pattern=SHA256_PATTERN)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A place within a sensor's range, 0 at its low end and 1 at its high end."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from services.contracts.base import Contract, RunId, Slug
+from services.contracts.base import SHA256_PATTERN, Contract, RunId, Slug
 from services.contracts.errors import BallastError
 from services.contracts.problems.noise import CohortNoise
 
@@ -19,7 +19,7 @@ LEAST_MEMBERS: Final = 3
 Round = Annotated[int, Field(ge=0)]
 Key = Annotated[bytes, Field(min_length=32, max_length=32)]
 Signature = Annotated[bytes, Field(min_length=64, max_length=64)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, Field(pattern=SHA256_PATTERN)]
 
 
 class MaskingError(BallastError):
