@@ -21,6 +21,8 @@ RUN_PATTERN, VERSION_PATTERN = r"^[0-9a-f]{32}$", r"^[A-Za-z0-9._-]{1,60}$"
 """What a run's id looks like, and the number or alias of a version."""
 SHA256_PATTERN = r"^[0-9a-f]{64}$"
 """What a SHA-256 digest looks like."""
+UNIT_PATTERN = r"^[^\x00-\x1f\x7f]*$"
+"""What the unit of a reading looks like: it stands on pages, in files and in exported code."""
 RunId = Annotated[str, StringConstraints(pattern=RUN_PATTERN)]
 """A run's id: 32 hexadecimal digits."""
 

@@ -16,6 +16,7 @@ from services.contracts.base import (
     SHA256_PATTERN,
     SLUG_PATTERN,
     TITLE_PATTERN,
+    UNIT_PATTERN,
     VERSION_PATTERN,
     Contract,
     place_of,
@@ -73,6 +74,7 @@ _PATTERN_WORDS = {
     SHA256_PATTERN: "a SHA-256 has 64 digits from 0 to 9 and a to f, without colons",
     VERSION_PATTERN: "a version's number or alias has 1 to 60 letters, digits, points, dashes and underscores",
     TITLE_PATTERN: "give a name on one line, without control characters",
+    UNIT_PATTERN: "give a unit on one line, without control characters",
 }
 """What an operator reads where a name does not fit its pattern."""
 _MOST_FINDINGS = 5

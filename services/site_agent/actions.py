@@ -35,6 +35,7 @@ def init(chosen: argparse.Namespace) -> int:
     lines = [f"Site {chosen.site_id} is set up in {chosen.dir}. Read policy.toml: it says what may leave this plant."]
     if chosen.asset_type is None:
         lines += ["Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types."]
+    lines += _not_there(("--data", chosen.data), ("--ca", chosen.ca))
     result = {"site_id": chosen.site_id, "folder": str(chosen.dir), "public_key": key}
     tell(chosen, result, *lines, "Give this public key to the OEM:", key)
     return 0
@@ -67,11 +68,21 @@ def enrol(chosen: argparse.Namespace) -> int:
     if made.goes_by_proxy and not _has_web_socket():
         lines += ["The way by the proxy needs: pip install 'ballast-diagnosis[websocket]'"]
     lines += [
+        *_not_there(("--data", chosen.data)),
         "Read policy.toml there: it says what may leave this plant. Then:",
         f"ballast-site run --config {folder / 'site.toml'}",
     ]
     tell(chosen, {"site_id": site_id, "folder": str(folder), **asdict(made)}, *lines)
     return 0
+
+
+def _not_there(*named: tuple[str, Path | None]) -> list[str]:
+    """A line for each file that was named and is not there yet, which may come before the agent is started."""
+    return [
+        f"There is no {path} yet, which {option} named: put it there before the agent runs."
+        for option, path in named
+        if path is not None and not path.exists()
+    ]
 
 
 def _has_web_socket() -> bool:

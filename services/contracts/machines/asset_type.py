@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from models.losses.base import Task
-from services.contracts.base import CLASS_PATTERN, Contract, Slug
+from services.contracts.base import CLASS_PATTERN, UNIT_PATTERN, Contract, Slug
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import ValueRange
 from services.contracts.reading import read_toml
@@ -28,7 +28,7 @@ class Feature(ValueRange):
     are equal steps then, for the planes, the lifts and the balls alike (``Ranges.scale``).
     """
 
-    unit: str
+    unit: str = Field(max_length=200, pattern=UNIT_PATTERN)
     required: bool = True
     # Left out where it says nothing, so that what was signed before there was a scale reads the same.
     scale: Literal["linear", "log"] = Field(default="linear", exclude_if=lambda scale: scale == "linear")

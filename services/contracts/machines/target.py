@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StringConstraints
 
+from services.contracts.base import UNIT_PATTERN
 from services.contracts.machines.value_range import ValueRange
 
-Unit = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+Unit = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40, pattern=UNIT_PATTERN)]
 
 
 class Target(ValueRange):

@@ -85,8 +85,9 @@ class Ledger:
         )
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
-            self._file = os.open(self._path, flags, 0o600)
+            # The head first: an empty ledger without one is then never a crash's doing.
             self._head = os.open(head_path(self._path), os.O_WRONLY | os.O_CREAT, 0o600)
+            self._file = os.open(self._path, flags, 0o600)
             if reading.unfinished_bytes:
                 os.truncate(self._path, os.path.getsize(self._path) - reading.unfinished_bytes)
                 os.fsync(self._file)

@@ -75,10 +75,11 @@ def read_ledger(path: Path) -> LedgerReading:
     """
     head = _read_head(head_path(path))
     try:
-        data = path.read_bytes() if path.exists() else b""
+        data = path.read_bytes() if path.exists() else None
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be read: {error.strerror}") from None
-    whole, _, unfinished = data.rpartition(b"\n")
+    begun = data is not None
+    whole, _, unfinished = (data or b"").rpartition(b"\n")
     lines = whole.split(b"\n") if whole else []
     entries: list[dict[str, Any]] = []
     problems: list[str] = []
@@ -89,7 +90,7 @@ def read_ledger(path: Path) -> LedgerReading:
         else:
             entries.append(entry)
     problems += _chain_problems(entries, unreadable=len(lines) - len(entries))
-    problems += _head_problems(head_path(path).name, head, entries, bool(problems))
+    problems += _head_problems(head_path(path).name, head, entries, begun=begun, known_bad=bool(problems))
     return LedgerReading(tuple(entries), tuple(problems), len(unfinished))
 
 
@@ -140,10 +141,15 @@ def _read_head(head: Path) -> str | None:
         return "unreadable"
 
 
-def _head_problems(name: str, head: str | None, entries: list[dict[str, Any]], known_bad: bool) -> list[str]:
-    """Entries cut off at the end, or a last entry that was replaced, by the count and hash in the head file."""
+def _head_problems(
+    name: str, head: str | None, entries: list[dict[str, Any]], *, begun: bool, known_bad: bool
+) -> list[str]:
+    """Entries cut off at the end, or a last entry that was replaced, by the count and hash in the head file.
+
+    ``begun``: whether there is a ledger, which is never made before its head.
+    """
     if head is None:
-        return [f"{name} is missing, so entries cut off at the end cannot be noticed"] if entries else []
+        return [f"{name} is missing, so entries cut off at the end cannot be noticed"] if begun else []
     if not head and not entries:
         return []  # a crash between making the file and filling it
     try:

@@ -47,6 +47,21 @@ def test_init_knows_parquet_and_writes_servers_authority_and_methods(tmp_path: P
     assert SitePolicy.from_toml(settings.policy).methods == ("fdr-admm",)
 
 
+def test_files_that_were_named_and_are_not_there_are_told(tmp_path: Path, capsys: Capture) -> None:
+    """They may come before the agent runs, so the site is made."""
+    data, authority = tmp_path / "x.csv", tmp_path / "ca.pem"
+    named = ["--data", str(data), "--ca", str(authority)]
+    for number, missing in enumerate(({"--data": data, "--ca": authority}, {"--ca": authority}, {})):
+        for path in {data, authority} - set(missing.values()):
+            path.touch()
+        assert main(["init", "--site-id", "p", "--dir", str(tmp_path / f"p{number}"), *named]) == 0
+        told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("There is no ")]
+        assert told == [
+            f"There is no {path} yet, which {option} named: put it there before the agent runs."
+            for option, path in missing.items()
+        ]
+
+
 WIDER = {
     "--own-scores": {"own_scores"}, "--seen-alone": {"reveal"}, "--tell-figures": {"tell_drift", "tell_exposure"},
 }

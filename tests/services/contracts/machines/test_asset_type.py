@@ -1,11 +1,13 @@
-"""Names of an asset type: none twice, found with work that grows as their number."""
+"""Names of an asset type, none twice, found with work that grows as their number; and what a unit may be."""
 
 from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
 
-from services.contracts.machines.asset_type import AssetType, named_twice
+from services.contracts.machines.asset_type import AssetType, Feature, named_twice
+from services.contracts.machines.target import Target
+from services.contracts.reading import explain
 
 
 class Counted(str):
@@ -35,3 +37,13 @@ def test_a_name_that_is_there_twice_is_named(features: tuple[str, ...], classes:
             "name": "pump", "features": [{"name": name, "unit": "1", "low": 0.0, "high": 1.0} for name in features],
             "fault_classes": [{"name": name, "severity": 0} for name in classes],
         })
+
+
+@pytest.mark.parametrize("kind", [Feature, Target])
+@pytest.mark.parametrize("unit", ["m\nm", "a\x00", "\x1b[2J", "b\x7f"])
+def test_a_unit_is_one_line_of_text(kind: type[Feature] | type[Target], unit: str) -> None:
+    """It stands on pages, in a shell and in exported code."""
+    assert kind(name="flow", unit="µm²/s at 20 °C", low=0.0, high=1.0).unit == "µm²/s at 20 °C"
+    with pytest.raises(ValidationError) as found:
+        kind(name="flow", unit=unit, low=0.0, high=1.0)
+    assert explain(found.value) == "unit: give a unit on one line, without control characters"

@@ -163,6 +163,20 @@ def test_a_deleted_ledger_is_found_and_a_never_begun_one_is_said(six: Path, tmp_
         verify(tmp_path / "other.jsonl")
 
 
+def test_an_emptied_ledger_without_its_head_is_found_and_one_that_a_crash_left_is_begun(six: Path) -> None:
+    six.write_bytes(b"")
+    head_path(six).unlink()
+    with pytest.raises(LedgerError, match=r"\.head is missing"):
+        verify(six)
+    with pytest.raises(LedgerError, match=r"\.head is missing"):
+        Ledger(six)
+    six.unlink()
+    head_path(six).write_bytes(b"")  # made first, when the process died
+    with Ledger(six) as ledger:
+        ledger.append(update(1), encode(update(1)))
+    assert len(verify(six)) == 1
+
+
 def test_a_line_that_a_crash_left_unfinished_is_cut_off(six: Path) -> None:
     with six.open("ab") as file:
         file.write(b'{"time":"2026-01-01T00:00:00+00:00","sequ')
