@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from models.basics import TransportNorm
@@ -18,6 +20,7 @@ from services.verification.certificate_file import CertificateFile, Head
 RUN = "0" * 32
 
 
+@cache
 def trained_certificate(
     *, seed: int = 0, n_sites: int = 4, n_rows: int = 60, n_features: int = 6, radius: float = 2e-3,
     norm: TransportNorm = "l2", box: bool = False, fit_intercept: bool = True, ball: MixtureBall = FIXED,

@@ -28,8 +28,12 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "box": {"cohort_size": 4, "method": "cohort-bundle", "box": True},
     "no prox cuts": {"cohort_size": 4, "method": "level-bundle-plain"},
 }
-_CERTIFICATE = trained_certificate(cohort_size=3, method="cohort-bundle", n_sites=7)
 EDITS = 150
+
+
+def _known() -> CertificateFile:
+    """Two cohorts, of four and three plants."""
+    return trained_certificate(**PROBLEMS["two cohorts"])
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -48,7 +52,7 @@ def test_the_claims_of_a_run_on_sums_are_proven(name: str) -> None:
 
 
 def test_edits_that_break_a_bound_of_sums_are_refused() -> None:
-    random, certificate = np.random.default_rng(3), _CERTIFICATE
+    random, certificate = np.random.default_rng(3), _known()
     for number in range(EDITS):
         name, edited = _edited_cohorts(certificate, random)
         with pytest.raises(NotProvenError):
@@ -70,7 +74,7 @@ def test_bounds_from_noisy_sums_are_said_to_hold_in_probability() -> None:
     assert (read.confidence, read.within) == (0.9, 30.0)
     said = proof_lines(verify(read))
     assert "in probability: the sums had noise: both bounds hold with probability 0.9" in said[2]
-    assert "at most 30" in said[2] and not any("in probability" in line for line in proof_lines(verify(_CERTIFICATE)))
+    assert "at most 30" in said[2] and not any("in probability" in line for line in proof_lines(verify(_known())))
     document = _document(certificate)
     noise = {"confidence": 0.9, "within": 30.0}
     belongs(certificate, {**document, "noise": noise})
@@ -78,7 +82,7 @@ def test_bounds_from_noisy_sums_are_said_to_hold_in_probability() -> None:
         with pytest.raises(NotProvenError, match="its noise differ"):
             belongs(certificate, {**document, "noise": other})
     with pytest.raises(NotProvenError, match="its noise differ"):
-        belongs(_CERTIFICATE, {**_document(_CERTIFICATE), "noise": noise})
+        belongs(_known(), {**_document(_known()), "noise": noise})
     with pytest.raises(InvalidInputError, match="with a probability"):
         read_certificate(write_certificate(replace(certificate, confidence=0.0)))
 
@@ -94,21 +98,21 @@ def _noisy() -> CertificateFile:
     found = train_with_noise(sites, cohorts, plan, random.Random(0).randrange)
     bounds, proof = found.certificate, found.proof
     assert proof is not None and bounds.gap < 0.5
-    head = replace(_CERTIFICATE.heads[0], **{
-        field.name: getattr(proof, field.name) for field in fields(_CERTIFICATE.heads[0]) if hasattr(proof, field.name)
+    head = replace(_known().heads[0], **{
+        field.name: getattr(proof, field.name) for field in fields(_known().heads[0]) if hasattr(proof, field.name)
     })
     return replace(
-        _CERTIFICATE, site_ids=("cohort-1",), members=(tuple(sites),), site_weights=np.ones(1), radii=np.full(1, 0.01),
+        _known(), site_ids=("cohort-1",), members=(tuple(sites),), site_weights=np.ones(1), radii=np.full(1, 0.01),
         label_flip_costs=np.ones(1), heads=(head,), upper=bounds.upper, lower=bounds.lower, gap=bounds.gap,
         confidence=plan.confidence, within=plan.within,
     )
 
 
 def test_weights_beyond_the_reach_of_sums_prove_nothing() -> None:
-    (head,) = _CERTIFICATE.heads
+    (head,) = _known().heads
     far = replace(head, weights=head.weights * (1.01 * REACH / np.abs(head.weights).max()))
     with pytest.raises(NotProvenError, match="above 4096"):
-        verify(replace(_CERTIFICATE, heads=(far,)))
+        verify(replace(_known(), heads=(far,)))
 
 
 def balanced(last_digit: float) -> CertificateFile:
@@ -159,22 +163,22 @@ def _document(certificate: CertificateFile) -> dict[str, Any]:
 
 
 def test_a_cohorts_scalars_are_those_of_its_plants() -> None:
-    document = _document(_CERTIFICATE)
-    belongs(_CERTIFICATE, document)
+    document = _document(_known())
+    belongs(_known(), document)
     first, *others = document["sites"]
     for change, words in (
         ({"weight": first["weight"] * 1.01}, "sites' weights"), ({"radius": first["radius"] * 1.01}, "sites' radii"),
         ({"label_flip_cost": 1.01}, "costs of a flip"), ({"site_id": "plant-9"}, "its sites differ"),
     ):
         with pytest.raises(NotProvenError, match=words):
-            belongs(_CERTIFICATE, {**document, "sites": [{**first, **change}, *others]})
-    moved = tuple(_CERTIFICATE.members[1][:1] + each if c == 0 else each[1:] for c, each in
-                  enumerate(_CERTIFICATE.members))
+            belongs(_known(), {**document, "sites": [{**first, **change}, *others]})
+    moved = tuple(_known().members[1][:1] + each if c == 0 else each[1:] for c, each in
+                  enumerate(_known().members))
     with pytest.raises(NotProvenError, match="differ"):
-        belongs(replace(_CERTIFICATE, members=moved), document)
+        belongs(replace(_known(), members=moved), document)
 
 
 @pytest.mark.parametrize("members", [(("plant-1",),), ((), ("plant-1",)), (("plant-1", "plant-2"), ("plant-2",))])
 def test_cohorts_that_are_none_are_refused(members: Any) -> None:
     with pytest.raises(InvalidInputError, match="in one cohort"):
-        read_certificate(write_certificate(replace(_CERTIFICATE, members=members)))
+        read_certificate(write_certificate(replace(_known(), members=members)))

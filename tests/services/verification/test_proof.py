@@ -19,6 +19,7 @@ from numpy.lib.format import write_array_header_1_0
 
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise
+from models.simulation.federation import FIXED
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from services.contracts.errors import InvalidInputError
 from services.verification.bounds import floors, lower_bound, upper_bound
@@ -68,7 +69,7 @@ def test_the_worst_mixture_is_bounded_from_above_and_tightly(seed: int, norm: An
     random = np.random.default_rng(seed)
     risks, weights = random.exponential(size=n_sites), random.dirichlet(np.ones(n_sites))
     true = worst_mixture(risks, weights, MixtureBall(norm, radius)).value
-    certificate = replace(_CERTIFICATE, site_weights=weights, mixture_norm=norm, mixture_radius=radius)
+    certificate = replace(_known(), site_weights=weights, mixture_norm=norm, mixture_radius=radius)
     found = upper_bound(certificate, risks)
     assert true * (1 - 1e-12) <= found <= true + 1e-9
 
@@ -76,7 +77,7 @@ def test_the_worst_mixture_is_bounded_from_above_and_tightly(seed: int, norm: An
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), problem=st.sampled_from(["l1", "l2", "no ball", "box", "worst mixture l2"]))
 def test_no_multipliers_prove_more_than_the_least_of_the_cuts(seed: int, problem: str) -> None:
-    certificate, random = _drawn(problem), np.random.default_rng(seed)
+    certificate, random = trained_certificate(**PROBLEMS[problem]), np.random.default_rng(seed)
     (head,) = certificate.heads
     noise = 10.0 ** random.uniform(-16, 1)
     moved = np.maximum(head.multipliers * (1 + noise * random.normal(size=head.multipliers.shape)), 0.0)
@@ -100,18 +101,11 @@ def _least(certificate: CertificateFile, head: Head) -> float:
     return model.value(minimise(model, head.weights).point)
 
 
-_KNOWN: dict[str, CertificateFile] = {}
+def _known(ball: MixtureBall = FIXED) -> CertificateFile:
+    """A certificate of the demo's size: four plants, some ten features."""
+    return trained_certificate(n_features=10, n_rows=120, gap=1e-3, ball=ball)
 
 
-def _drawn(name: str) -> CertificateFile:
-    if name not in _KNOWN:
-        _KNOWN[name] = trained_certificate(**PROBLEMS[name])
-    return _KNOWN[name]
-
-
-# Certificates of the demo's size: four plants, some ten features.
-_CERTIFICATE = trained_certificate(n_features=10, n_rows=120, gap=1e-3)
-_MIXED = trained_certificate(n_features=10, n_rows=120, gap=1e-3, ball=MixtureBall("l2", 0.2))
 Edit = Callable[[Head, Any], Head]
 
 
@@ -206,7 +200,7 @@ def _edited(certificate: CertificateFile, random: Any) -> tuple[str, Certificate
 def test_every_one_of_ten_thousand_edits_that_break_a_bound_is_refused() -> None:
     random, refused, passed = np.random.default_rng(7), Counter[str](), list[str]()
     for number in range(EDITS):
-        certificate = _MIXED if number % 8 == 0 else _CERTIFICATE
+        certificate = _known(MixtureBall("l2", 0.2)) if number % 8 == 0 else _known()
         name, edited = _edited(certificate, random)
         try:
             verify(edited)
@@ -218,7 +212,7 @@ def test_every_one_of_ten_thousand_edits_that_break_a_bound_is_refused() -> None
 
 
 def test_a_risk_may_not_count_for_less_than_the_cuts_of_a_plant_that_is_away() -> None:
-    certificate = _drawn("a plant is away")
+    certificate = trained_certificate(**PROBLEMS["a plant is away"])
     (head,) = certificate.heads
     g = certificate.site_ids.index("plant-2")
     assert np.isnan(head.risks[g])
@@ -293,7 +287,7 @@ def test_a_file_that_unpacks_into_more_than_itself_is_refused_unread(bomb: str) 
 @pytest.mark.parametrize("cut", [0, 10, 200, -50])
 def test_a_file_that_is_none_is_refused_with_one_line(cut: int) -> None:
     with pytest.raises(InvalidInputError, match="certificate file"):
-        read_certificate(write_certificate(_CERTIFICATE)[:cut])
+        read_certificate(write_certificate(_known())[:cut])
 
 
 @pytest.mark.parametrize(
@@ -302,9 +296,9 @@ def test_a_file_that_is_none_is_refused_with_one_line(cut: int) -> None:
                {"lower": np.nan}, {"upper": np.nan}, {"lower": -np.inf}],
 )
 def test_arrays_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
-    (head,) = _CERTIFICATE.heads
+    (head,) = _known().heads
     with pytest.raises(InvalidInputError):
-        read_certificate(write_certificate(replace(_CERTIFICATE, heads=(replace(head, **change),))))
+        read_certificate(write_certificate(replace(_known(), heads=(replace(head, **change),))))
 
 
 def test_a_cut_without_a_slope_in_the_intercept_proves_although_nothing_bounds_it_there() -> None:
