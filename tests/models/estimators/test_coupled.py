@@ -152,16 +152,23 @@ def test_where_large_balls_shrink_planes_coupled_ones_tell_new_rows_better() -> 
     {"client_radius": 0.2}, {"fit_intercept": False}, {"support": (-2.0, 2.0), "lift": None},
 ], ids=lambda terms: next(iter(terms)) + "=" + str(next(iter(terms.values()))))
 def test_what_a_plan_does_not_couple_is_not_coupled_here(terms: dict[str, Any]) -> None:
-    assert fitted(**terms).coupling_ is None
+    features, labels, groups = between(count=60)
+    given: dict[str, Any] = {**STATED, "gap": 0.3, **terms}
+    assert FederatedDRClassifier(**given).fit(features, labels, groups=groups).coupling_ is None
+
+
+def test_as_few_rows_and_as_rough_a_gap_are_coupled_where_a_plan_does() -> None:
+    features, labels, groups = between(count=60)
+    assert FederatedDRClassifier(**{**STATED, "gap": 0.3}).fit(features, labels, groups=groups).coupling_ is not None
 
 
 def test_a_stated_logistic_loss_is_coupled_and_two_classes_are_not() -> None:
     features, labels, groups = between()
     again = fitted(loss="logistic")
     assert again.coupling_ is not None
-    again.fit(features, labels == "even", groups=groups)
+    again.fit(features[:60], labels[:60] == "even", groups=groups[:60])
     assert again.coupling_ is None, "nothing of an earlier fit stays"
-    assert DRSVC(**STATED).fit(features, labels).coupling_ is None, "its loss is the hinge"
+    assert DRSVC(**STATED).fit(features[:60], labels[:60]).coupling_ is None, "its loss is the hinge"
 
 
 def test_a_weight_of_two_couples_as_two_copies() -> None:

@@ -47,7 +47,7 @@ def test_the_regressor_passes_the_checks_of_scikit_learn(loss: str, folds: int) 
     checked(FederatedDRRegressor(loss=loss, gap=ROUGH, calibration_folds=folds))
 
 
-@settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=16, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10**6),
     loss=st.sampled_from(CLASSIFICATION + REGRESSION),
@@ -87,7 +87,7 @@ def test_fits_reach_the_optimum_of_the_whole_problem(
 
 @pytest.mark.parametrize(("loss", "theta"), [("hinge", 0.3), ("smooth_hinge", 0.0), ("logistic", 0.3)])
 def test_raw_unscaled_features_are_solved_to_the_gap(loss: str, theta: float) -> None:
-    features, labels = load_breast_cancer(return_X_y=True)
+    features, labels = (each[::3] for each in load_breast_cancer(return_X_y=True))
     groups = np.arange(len(labels)) % 3
     model = FederatedDRClassifier(loss=loss, radius=0.01, client_radius=theta, calibration_folds=0)
     model.fit(features, labels, groups=groups)
@@ -99,6 +99,7 @@ def test_raw_unscaled_features_are_solved_to_the_gap(loss: str, theta: float) ->
 def test_raw_regression_is_solved_to_the_gap(loss: str) -> None:
     features, targets = load_diabetes(return_X_y=True)
     model = FederatedDRRegressor(loss=loss, radius=1e-4, client_radius=0.2, calibration_folds=0)
+    features, targets = features[::2], targets[::2]
     model.fit(features, targets, groups=np.arange(len(targets)) % 3)
     assert model.certified_gap_ <= 1e-4
     assert model.score(features, targets) > 0.35
@@ -108,10 +109,12 @@ def test_raw_regression_is_solved_to_the_gap(loss: str) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"method": "level-bundle"}, {"lift": "spline", "loss": "pinball"}])
 def test_targets_far_from_0_are_fitted_as_those_around_it(given: dict[str, Any]) -> None:
-    features, scores, groups = rows(5, 90, 3)
+    features, scores, groups = rows(5, 60, 3)
     scores = np.round(scores, 6)
-    near = FederatedDRRegressor(**given).fit(features, scores, groups=groups)
-    far = FederatedDRRegressor(**given).fit(features, scores + 2.0**20, groups=groups)
+    near, far = (
+        FederatedDRRegressor(calibration_folds=2, **given).fit(features, scores + moved, groups=groups)
+        for moved in (0.0, 2.0**20)
+    )
     assert far.certified_gap_ <= 1e-4
     assert far.worst_case_risk_ == pytest.approx(near.worst_case_risk_, rel=3e-4)
     assert far.intercept_ - 2.0**20 == pytest.approx(near.intercept_, abs=0.02)

@@ -22,12 +22,12 @@ from models.worst_case.risk import site_risk
 
 UNITS, FROM = np.array([2.0**12, 2.0**-9]), np.array([2.0**20, -(2.0**-3)])
 """Powers of two: scaled back, the rows are the same to the last bit, and so are their folds."""
-ROUGH: dict[str, Any] = {"tuning": "auto", "gap": 1e-2}
+ROUGH: dict[str, Any] = {"tuning": "auto", "gap": 0.05}
 RAMPS: dict[str, Any] = {**ROUGH, "lift": "spline", "lift_size": 3}
 """Radii are tuned, and no lift beside the one that is given."""
 
 
-def rows(kind: str, count: int = 90) -> tuple[Any, Any, Any]:
+def rows(kind: str, count: int = 72) -> tuple[Any, Any, Any]:
     """Features (N, 2) over all of [0, 1], classes that planes, splines or products tell, and groups."""
     draw = np.random.default_rng(7)
     features = draw.integers(0, 257, size=(count, 2)) / 256.0

@@ -69,7 +69,7 @@ def test_another_unit_of_the_same_readings_is_tuned_alike() -> None:
 def test_auto_tries_planes_splines_and_products(estimator: Any) -> None:
     features, labels, groups = ring()
     given = {} if estimator is DRSVC else {"groups": groups}
-    model = estimator(tuning="auto", calibration_folds=0).fit(features, labels, **given)
+    model = estimator(tuning="auto", gap=0.03, calibration_folds=0).fit(features, labels, **given)
     lifts = [each["lift"] for each in model.tuning_curve_]
     assert {kind: lifts.count(kind) for kind in lifts} == {"none": 4, "spline": 4, "products": 4}
     assert {each["segments"] for each in model.tuning_curve_ if each["lift"] == "spline"} == {6}
@@ -82,10 +82,11 @@ def test_what_two_sensors_tell_together_is_told_by_products_where_auto_tries_the
     random = np.random.default_rng(4)
     features = random.uniform(size=(240, 2))
     labels, groups = (np.prod(features - 0.5, axis=1) > 0.0).astype(int), np.arange(240) % 3
-    model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
+    model = FederatedDRSVC(tuning="auto", gap=0.03, calibration_folds=0)
+    model.fit(features[:180], labels[:180], groups=groups[:180])
     assert {each["lift"] for each in model.tuning_curve_} == {"none", "spline", "products"}
     assert model.score(features[180:], labels[180:]) > 0.9, "no curve by sensor can tell these classes"
-    far = FederatedDRSVC(tuning="auto", calibration_folds=0, fit_intercept=False)
+    far = FederatedDRSVC(tuning="auto", gap=0.1, calibration_folds=0, fit_intercept=False)
     far.fit(features - 0.5, labels, groups=groups)
     assert {each["lift"] for each in far.tuning_curve_} == {"none", "spline"}, "products are of features in [0, 1]"
     sent = model.tuning_bytes_per_site_
@@ -96,10 +97,11 @@ def test_what_no_plane_can_tell_is_told_by_the_chosen_splines() -> None:
     random = np.random.default_rng(3)
     features = random.uniform(-40.0, 40.0, size=(240, 2))
     labels, groups = (np.abs(np.abs(features[:, 0]) - 20.0) > 10.0).astype(int), np.arange(240) % 3
-    model = FederatedDRSVC(tuning="auto", calibration_folds=0).fit(features[:180], labels[:180], groups=groups[:180])
+    model = FederatedDRSVC(tuning="auto", gap=0.03, calibration_folds=0)
+    model.fit(features[:180], labels[:180], groups=groups[:180])
     assert isinstance(model.lift_, SplineLift) and model.lift_.segments == 6
     assert model.score(features[180:], labels[180:]) > 0.85 and model.coef_.shape[1] == 2 * model.lift_.segments
-    chosen = FederatedDRSVC(tuning={"segments": [0, 4], "radius": [1.0], "folds": 3}, calibration_folds=0)
+    chosen = FederatedDRSVC(tuning={"segments": [0, 4], "radius": [1.0], "folds": 3}, gap=0.1, calibration_folds=0)
     chosen.fit(features, labels, groups=groups)
     assert {each["segments"] for each in chosen.tuning_curve_} == {0, 4}
     with pytest.raises(ProblemError, match="segments are tuned with lift None"):
@@ -184,7 +186,7 @@ def faults_in_a_corner(share: float) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize(("share", "radii"), [(0.06, [0.1, 0.3, 1.0]), (0.1, [0.3, 1.0, 3.0, 10.0])])
 def test_auto_learns_rare_faults_by_the_logistic_loss_as_a_plan_does(share: float, radii: list[float]) -> None:
     features, labels, groups = faults_in_a_corner(share)
-    plane: dict[str, Any] = {"tuning": "auto", "lift": "spline", "lift_size": 1, "calibration_folds": 0}
+    plane: dict[str, Any] = {"tuning": "auto", "lift": "spline", "lift_size": 1, "gap": 1e-3, "calibration_folds": 0}
     model = FederatedDRClassifier(**plane).fit(features, labels, groups=groups)
     assert sorted({each["radius"] for each in model.tuning_curve_}) == radii
     hinge = FederatedDRClassifier(loss="hinge", **plane).fit(features, labels, groups=groups)
@@ -199,11 +201,11 @@ def test_auto_learns_enough_rare_faults_with_products_beside_splines_as_a_plan_d
     features, labels = random.uniform(size=(450, 3)), (np.arange(450) < 27).astype(int)
     features[:27, :2] = random.choice([0.1, 0.9], size=27)[:, None] + 0.1 * random.uniform(size=(27, 2))
     groups = np.arange(450) % 3
-    model = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=1e-2).fit(features, labels, groups=groups)
+    model = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=0.1).fit(features, labels, groups=groups)
     assert [(each["lift"], each["segments"]) for each in model.tuning_curve_] == [("products", 6)] * 3
     assert model.lift_.n_outputs == 21 == model.coef_.shape[1]
     for stated in ({"loss": "logistic"}, {"lift": "spline"}):
-        free = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=1e-2, **stated)
+        free = FederatedDRClassifier(tuning="auto", calibration_folds=0, gap=0.1, **stated)
         lifts = {each["lift"] for each in free.fit(features, labels, groups=groups).tuning_curve_}
         assert lifts == ({"none", "spline", "products"} if "loss" in stated else {"spline"})
     model.fit(features, labels, groups=np.where(np.arange(450) < 2, 2, groups % 2))  # a site of two rows
