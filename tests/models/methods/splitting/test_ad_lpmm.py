@@ -40,7 +40,7 @@ def check_optimum(run: Training, best: float) -> None:
     assert run.certificate.upper == pytest.approx(best, rel=1e-5)
 
 
-@settings(max_examples=14, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     loss=st.sampled_from(LOSSES),
