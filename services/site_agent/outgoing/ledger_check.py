@@ -70,16 +70,15 @@ def read_sound(path: Path) -> LedgerReading:
 def read_ledger(path: Path) -> LedgerReading:
     """Read a ledger (none is an empty one) and say all that is wrong with it; :class:`LedgerError` if unreadable.
 
-    It may be read while an agent writes it: the head is read first, so what is added meanwhile is more than the head
-    counts, and never less.
+    It may be read while an agent begins or writes it: whether it is there is asked first, then the head is read, so
+    what is added meanwhile is more than the head counts, and never less.
     """
-    head = _read_head(head_path(path))
+    begun, head = path.exists(), _read_head(head_path(path))
     try:
-        data = path.read_bytes() if path.exists() else None
+        data = path.read_bytes() if path.exists() else b""
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be read: {error.strerror}") from None
-    begun = data is not None
-    whole, _, unfinished = (data or b"").rpartition(b"\n")
+    whole, _, unfinished = data.rpartition(b"\n")
     lines = whole.split(b"\n") if whole else []
     entries: list[dict[str, Any]] = []
     problems: list[str] = []

@@ -32,19 +32,19 @@ def _agrees(problem: SiteProblem, weights: FloatArray) -> None:
     assert abs(exact - reference) <= AGREED * abs(reference) + ORACLE_ZERO, (exact, reference)
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 @given(data=st.data())
 def test_agrees_with_cvxpy_unbounded(unbounded_problems: Problems, data: DataObject) -> None:
     _agrees(*data.draw(unbounded_problems))
 
 
-@settings(max_examples=160, derandomize=True)
+@settings(max_examples=90, derandomize=True)
 @given(data=st.data())
 def test_agrees_with_cvxpy_on_a_box(box_problems: Problems, data: DataObject) -> None:
     _agrees(*data.draw(box_problems))
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), boxed=st.booleans())
 def test_subgradient_is_a_minorant(
     unbounded_problems: Problems, box_problems: Problems, data: DataObject, seed: int, boxed: bool
@@ -66,7 +66,7 @@ def test_subgradient_is_a_minorant(
         assert sharper >= plane - ROUNDING * (1 + abs(plane))
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(data=st.data(), boxed=st.booleans())
 def test_dual_is_the_price_of_radius(
     unbounded_problems: Problems, box_problems: Problems, data: DataObject, boxed: bool
@@ -80,7 +80,7 @@ def test_dual_is_the_price_of_radius(
         assert there <= bound + ROUNDING * (1 + abs(bound) + here.dual)
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(data=st.data(), boxed=st.booleans())
 def test_order_of_rows_changes_nothing(
     unbounded_problems: Problems, box_problems: Problems, data: DataObject, boxed: bool

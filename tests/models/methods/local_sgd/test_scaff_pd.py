@@ -165,7 +165,7 @@ def test_penguins_land_on_the_exact_solutions() -> None:
     from tests.benchmarks.papers.relative_fairness.federated import PHIS, federated_solutions
 
     table_or_skip("palmer_penguins")
-    rows = federated_solutions(PHIS[:2], rounds=1200)
+    rows = federated_solutions(PHIS[1:2], rounds=1200)
     assert all(row["distance"] <= 1e-3 for row in rows), rows
 
 

@@ -15,7 +15,7 @@ import pytest
 from services.contracts.wire.codec import digest, encode
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
 from services.site_agent.outgoing.ledger import Ledger
-from services.site_agent.outgoing.ledger_check import LedgerError, entry_hash, head_path, verify
+from services.site_agent.outgoing.ledger_check import LedgerError, entry_hash, head_path, read_ledger, verify
 
 RUN = "b" * 32
 
@@ -175,6 +175,23 @@ def test_an_emptied_ledger_without_its_head_is_found_and_one_that_a_crash_left_i
     with Ledger(six) as ledger:
         ledger.append(update(1), encode(update(1)))
     assert len(verify(six)) == 1
+
+
+def test_a_ledger_that_is_begun_between_two_reads_is_sound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Path.read_text
+
+    def begun(self: Path, *given: Any, **more: Any) -> str:
+        """The head is not there; then an agent begins the ledger, before the ledger itself is read."""
+        try:
+            return read(self, *given, **more)
+        finally:
+            monkeypatch.undo()
+            with Ledger(path) as ledger:
+                ledger.append(update(1), encode(update(1)))
+
+    monkeypatch.setattr(Path, "read_text", begun)
+    reading = read_ledger(path)
+    assert reading.problems == () and len(reading.entries) == 1
 
 
 def test_a_line_that_a_crash_left_unfinished_is_cut_off(six: Path) -> None:
