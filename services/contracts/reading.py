@@ -71,7 +71,7 @@ _PATTERN_WORDS = {
     COLUMN_PATTERN: f"{_BEGINS} and underscores, a letter first",
     CLASS_PATTERN: f"{_BEGINS}, underscores, dashes and plus signs, a letter first",
     RUN_PATTERN: "a run's id has 32 digits from 0 to 9 and a to f",
-    SHA256_PATTERN: "a SHA-256 has 64 digits from 0 to 9 and a to f, without colons",
+    SHA256_PATTERN: "give 64 digits from 0 to 9 and a to f, without colons",
     VERSION_PATTERN: "a version's number or alias has 1 to 60 letters, digits, points, dashes and underscores",
     TITLE_PATTERN: "give a name on one line, without control characters",
     UNIT_PATTERN: "give a unit on one line, without control characters",
