@@ -27,7 +27,7 @@ from services.verification.certificate_file import CertificateFile, Head, read_c
 from services.verification.proof import NotProvenError, verify
 from tests.services.verification.drawn import trained_certificate
 
-EDITS = 10_000
+EDITS = 3_000
 PROBLEMS: dict[str, dict[str, Any]] = {
     "l1": {"norm": "l1"},
     "l2": {},
@@ -197,7 +197,7 @@ def _edited(certificate: CertificateFile, random: Any) -> tuple[str, Certificate
     return name, replace(certificate, **changes[name])
 
 
-def test_every_one_of_ten_thousand_edits_that_break_a_bound_is_refused() -> None:
+def test_every_one_of_thousands_of_edits_that_break_a_bound_is_refused() -> None:
     random, refused, passed = np.random.default_rng(7), Counter[str](), list[str]()
     for number in range(EDITS):
         certificate = _known(MixtureBall("l2", 0.2)) if number % 8 == 0 else _known()

@@ -17,8 +17,7 @@ from tests.services.coordinator.automatic import GRADES, plan, tune_tasks, tuned
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 
 
-@pytest.mark.parametrize("reveal", ["sums", "each site"])
-@pytest.mark.parametrize(("share", "loss"), [(0.05, "logistic"), (0.1, "hinge")])
+@pytest.mark.parametrize(("reveal", "share", "loss"), [("sums", 0.05, "logistic"), ("each site", 0.1, "hinge")])
 def test_auto_asks_once_how_rare_a_class_is_and_learns_rare_ones_by_the_logistic_loss(
     works: FakeWorks, reveal: str, share: float, loss: str
 ) -> None:
@@ -48,8 +47,8 @@ BESIDE = ProductLiftSpec(kind="products", features=(0, 1), segments=6)
 SIX = SplineLiftSpec(kind="spline", segments=6)
 
 
-@pytest.mark.parametrize("reveal", ["sums", "each site"])
-@pytest.mark.parametrize(("count", "lifts"), [(60, 1), (40, 2)])  # 4 * 4 and 4 * 3 faults for 13 numbers
+# 4 * 4 and 4 * 3 faults for 13 numbers
+@pytest.mark.parametrize(("reveal", "count", "lifts"), [("sums", 60, 1), ("each site", 40, 2)])
 def test_enough_rare_faults_are_learnt_with_products_beside_splines_without_a_race_of_lifts(
     works: FakeWorks, reveal: str, count: int, lifts: int
 ) -> None:
