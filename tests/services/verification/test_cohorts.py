@@ -25,7 +25,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "one cohort": {"cohort_size": 4, "method": "cohort-bundle"},
     "two cohorts": {"cohort_size": 3, "method": "cohort-bundle", "n_sites": 7},
     "a plant is away": {"cohort_size": 3, "method": "cohort-bundle", "n_sites": 7, "away": "plant-2", "max_rounds": 12},
-    "box": {"cohort_size": 4, "method": "cohort-bundle", "box": True, "max_rounds": 12},
+    "box": {"cohort_size": 4, "method": "cohort-bundle", "box": True, "n_rows": 24, "max_rounds": 8},
     "no prox cuts": {"cohort_size": 4, "method": "level-bundle-plain"},
 }
 EDITS = 150
