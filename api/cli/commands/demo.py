@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("--exit", action="store_true", help="stop everything at the end (default: stay until Ctrl-C)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the account as JSON")
-    parser.add_argument("--home", type=Path, default=Path(".ballast/demo"), help="folder of the demo, emptied first (default .ballast/demo)")
+    parser.add_argument(
+        "--home", type=Path, default=Path(".ballast/demo"),
+        help="folder of the demo, emptied first (default .ballast/demo)",
+    )
     parser.add_argument("--sites", type=int, default=4, help="number of plants (default 4)")
     parser.add_argument(
         "--scenario", default="nominal", help="nominal, client-imbalance, class-imbalance, both or noisy-labels"
