@@ -75,7 +75,7 @@ def test_a_list_that_is_short_of_what_does_not_fit_is_no_finding_of_its_own() ->
 @pytest.mark.parametrize(("method", "path", "body", "said"), [
     ("POST", "/v1/admin/sites/Plant%209/enrolment-codes", None, "a name has 1 to 40 lower-case letters"),
     ("POST", "/v1/admin/sites/plant-9/enrolment-codes", {"expires_in": 7}, "known here: asset_type, expires_hours"),
-    ("POST", "/v1/admin/sites/plant-9/enrolment-codes", {"certificate_sha256": "aa:bb"}, "give 64 digits from 0 to 9 and a to f, without colons"),
+    ("POST", "/v1/admin/sites/plant-9/enrolment-codes", {"certificate_sha256": "aa:bb"}, "give 64 digits from 0 to 9"),
     ("POST", "/v1/admin/tokens", {"name": "a\nb", "role": "viewer"}, "give a name on one line"),
     ("POST", "/v1/models/pump-leak/diagnose", {"samples": [], "alias": "a b"}, "a version's number or alias has 1 to"),
     ("POST", "/v1/models/pump-leak/diagnose", {"samples": []}, "Input should have at least 1 item, not 0"),

@@ -46,7 +46,7 @@ def problem(seed: int, n: int, p: int, *, separable: bool = False) -> tuple[np.n
     return features, labels
 
 
-@pytest.mark.parametrize("estimator", [DRSVC(gap=0.5), FederatedDRSVC(gap=0.5, calibration_folds=0)], ids=["DRSVC", "FederatedDRSVC"])
+@pytest.mark.parametrize("estimator", [DRSVC(gap=0.5), FederatedDRSVC(gap=0.5, calibration_folds=0)], ids=type)
 def test_passes_the_checks_of_scikit_learn(estimator: DRSVC | FederatedDRSVC) -> None:
     checked(estimator)
 
