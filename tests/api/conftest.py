@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ from services.registry.mlflow_registry import ModelRegistry
 from services.reporting.model_report import model_report
 from services.round_store.store import RoundStore
 from tests import versions
+from tests.conftest import copied
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -209,22 +211,76 @@ class World:
         return put_model(self.backend, name, *scores)
 
 
+def fill(store: RoundStore) -> None:
+    """Two plants, a plan, and a run that gave a version."""
+    store.asset_types.add(builtin_asset_type("triplex-pump"))
+    store.asset_types.add(builtin_asset_type("triplex-pump-severity"))
+    for site in SITES:
+        store.sites.enrol(site, public_key(), ["triplex-pump"])
+    store.plans.create(a_plan(MODEL, sites=SITES))
+    put_run(store, MODEL, RUN_ID, "1")
+
+
+def make_tokens(backend: Backend) -> dict[Role, str]:
+    wanted = [TokenRequest(name=f"the {role.value}", role=role) for role in Role]
+    return {request.role: tokens.create(backend, FOUNDER, request).token for request in wanted}
+
+
+@dataclass(frozen=True)
+class FilledDatabases:
+    """Copies of a database that was filled once, and the tokens that hold in each."""
+
+    new: Callable[[], str]
+    tokens: dict[Role, str]
+
+
+def filled_once(home: Path, database_url: str, mlflow: dict[str, str]) -> dict[Role, str]:
+    """Fill a database; its tokens."""
+    settings = Settings.model_validate({"home": home, "database_url": database_url, "mlflow": mlflow})
+    with open_backend(settings) as backend:
+        fill(backend.store)
+        return make_tokens(backend)
+
+
+@pytest.fixture(scope="session")
+def filled_sqlite(
+    tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str], mlflow_settings: dict[str, str]
+) -> FilledDatabases:
+    """Filled databases on SQLite."""
+    home, template = tmp_path_factory.mktemp("filled"), new_sqlite()
+    made = filled_once(home, template, mlflow_settings)
+
+    def new() -> str:
+        copy = home / f"{uuid.uuid4().hex}.db"
+        copied(Path(template.removeprefix("sqlite:///")), copy)
+        return f"sqlite:///{copy}"
+
+    return FilledDatabases(new, made)
+
+
+@pytest.fixture(scope="session")
+def filled_postgresql(
+    tmp_path_factory: pytest.TempPathFactory, new_postgresql: Callable[[], str],
+    empty_postgresql: Callable[..., str], mlflow_settings: dict[str, str],
+) -> FilledDatabases:
+    """Filled databases on PostgreSQL."""
+    template = new_postgresql()
+    made = filled_once(tmp_path_factory.mktemp("filled"), template, mlflow_settings)
+    name = template.rsplit("/db_", 1)[1].split("?")[0]
+    return FilledDatabases(lambda: empty_postgresql(f"db_{name}"), made)
+
+
 @contextmanager
 def open_world(
-    home: Path, database_url: str, mlflow: dict[str, str], *, filled: bool = True, **more: Any
+    home: Path, database_url: str, mlflow: dict[str, str], *, filled: bool = True,
+    known: dict[Role, str] | None = None, **more: Any,
 ) -> Iterator[World]:
+    """An application on a database, which is filled here unless it was before: ``known`` are its tokens then."""
     settings = Settings.model_validate({"home": home, "database_url": database_url, "mlflow": mlflow, **more})
     with open_backend(settings) as backend:
-        store = backend.store
-        if filled:
-            store.asset_types.add(builtin_asset_type("triplex-pump"))
-            store.asset_types.add(builtin_asset_type("triplex-pump-severity"))
-            for site in SITES:
-                store.sites.enrol(site, public_key(), ["triplex-pump"])
-            store.plans.create(a_plan(MODEL, sites=SITES))
-            put_run(store, MODEL, RUN_ID, "1")
-        wanted = [TokenRequest(name=f"the {role.value}", role=role) for role in Role]
-        made = {request.role: tokens.create(backend, FOUNDER, request).token for request in wanted}
+        if filled and known is None:
+            fill(backend.store)
+        made = make_tokens(backend) if known is None else known
         app = create_app(settings)
         lifespan = app.router.lifespan_context(app)
         with start_blocking_portal() as portal, portal.wrap_async_context_manager(lifespan):
@@ -232,16 +288,17 @@ def open_world(
 
 
 @pytest.fixture
-def world(tmp_path: Path, new_sqlite: Callable[[], str], mlflow_settings: dict[str, str]) -> Iterator[World]:
+def world(tmp_path: Path, filled_sqlite: FilledDatabases, mlflow_settings: dict[str, str]) -> Iterator[World]:
     """The application on SQLite."""
-    with open_world(tmp_path, new_sqlite(), mlflow_settings) as opened:
+    with open_world(tmp_path, filled_sqlite.new(), mlflow_settings, known=filled_sqlite.tokens) as opened:
         yield opened
 
 
-@pytest.fixture
-def any_world(tmp_path: Path, database_url: str, mlflow_settings: dict[str, str]) -> Iterator[World]:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_world(request: pytest.FixtureRequest, tmp_path: Path, mlflow_settings: dict[str, str]) -> Iterator[World]:
     """The application on SQLite and on PostgreSQL."""
-    with open_world(tmp_path, database_url, mlflow_settings) as opened:
+    filled: FilledDatabases = request.getfixturevalue(f"filled_{request.param}")
+    with open_world(tmp_path, filled.new(), mlflow_settings, known=filled.tokens) as opened:
         yield opened
 
 

@@ -40,7 +40,7 @@ def promoted(world: Any, name: str) -> tuple[str, str]:
 
 def test_a_champion_moved_by_hand_is_reported_and_put_back(any_world: Any, request: pytest.FixtureRequest,
                                                            caplog: pytest.LogCaptureFixture) -> None:
-    name = f"moved-{request.node.callspec.params['database_url']}"
+    name = f"moved-{request.node.callspec.params['any_world']}"
     first, second = promoted(any_world, name)
     assert watch(any_world) == []
     by_hand(any_world).set_registered_model_alias(name, CHAMPION, first)
@@ -110,7 +110,7 @@ def test_a_promotion_on_its_way_is_not_undone(
     any_world: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the registry's write and the store's commit the two differ; the watch waits for the commit."""
-    name = f"on-its-way-{request.node.callspec.params['database_url']}"
+    name = f"on-its-way-{request.node.callspec.params['any_world']}"
     first, _ = promoted(any_world, name)
     moved, looked = threading.Event(), threading.Event()
     promote = ModelRegistry.rollback

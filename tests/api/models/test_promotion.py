@@ -23,7 +23,7 @@ def champion(world: Any, name: str) -> str | None:
 
 
 def test_versions_are_promoted_and_rolled_back_with_a_reason(any_world: Any, request: pytest.FixtureRequest) -> None:
-    name = f"line-{request.node.callspec.params['database_url']}"
+    name = f"line-{request.node.callspec.params['any_world']}"
     first, second = any_world.new_model(name, 0.9, 0.95)
     assert promote(any_world, name, version=first).json() == {
         "model": name, "version": first, "previous_version": None, "reason": "tested on line 4",

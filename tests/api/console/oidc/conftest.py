@@ -27,12 +27,12 @@ def issuer() -> Iterator[LocalIssuer]:
 
 @pytest.fixture
 def world(
-    tmp_path: Path, new_sqlite: Callable[[], str], mlflow_settings: dict[str, str], opening: Callable[..., Any],
+    tmp_path: Path, filled_sqlite: Any, mlflow_settings: dict[str, str], opening: Callable[..., Any],
     issuer: LocalIssuer,
 ) -> Iterator[Any]:
     (tmp_path / "client-secret").write_text(f"{SECRET}\n", encoding="utf-8")
     stated = issuer.settings(client_id=CLIENT, console_url=CONSOLE, client_secret_file=str(tmp_path / "client-secret"))
-    with opening(tmp_path, new_sqlite(), mlflow_settings, oidc=stated) as opened:
+    with opening(tmp_path, filled_sqlite.new(), mlflow_settings, known=filled_sqlite.tokens, oidc=stated) as opened:
         yield opened
 
 
