@@ -39,7 +39,7 @@ WORST_SITE = ("drfa-exact", "drfa", "drflm", "safl")
 OWN_OBJECTIVE = ("wafl", "relative-fairness", "scaff-pd", "scaff-pd-ia", "feddro")
 """Methods that descend on something else than the worst-case risk over the plan's balls; their bounds are of that."""
 REGISTERED = ("level-bundle", "cohort-bundle", "drfl-admm", "fedavg", "wafl", "relative-fairness", "scaff-pd")
-"""Methods whose version goes to the registry too: objectives, mixtures and solvers of each kind; others' stays a draft."""
+"""Methods whose version goes to the registry too: objectives, mixtures and solvers of each kind; others' stay drafts."""
 RHO = {name: {"rho": 1.0} for name in ("fdr-admm", "fdr-admm-sc", "fdr-admm-reg")}
 
 
@@ -87,7 +87,8 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
             "plant-2": {"weight": 0.2}, "plant-3": {"weight": 0.3, "radius": {"rule": "fixed", "value": 0.02}},
         },
     )
-    run, trained, version = works.train(plan, registered=method in REGISTERED and (not boxed or method == "level-bundle"))
+    registered = method in REGISTERED and (not boxed or method == "level-bundle")
+    run, trained, version = works.train(plan, registered=registered)
     assert [(site.site_id, site.weight) for site in run.sites] == [("plant-1", 0.5), ("plant-2", 0.2), ("plant-3", 0.3)]
     if method in OWN_OBJECTIVE:
         assert trained.certificate.lower <= trained.certificate.upper
