@@ -39,7 +39,7 @@ WORST_SITE = ("drfa-exact", "drfa", "drflm", "safl")
 OWN_OBJECTIVE = ("wafl", "relative-fairness", "scaff-pd", "scaff-pd-ia", "feddro")
 """Methods that descend on something else than the worst-case risk over the plan's balls; their bounds are of that."""
 REGISTERED = ("level-bundle", "cohort-bundle", "drfl-admm", "fedavg", "wafl", "relative-fairness", "scaff-pd")
-"""Methods whose version goes to the registry too: objectives, mixtures and solvers of each kind; others' stay drafts."""
+"""Methods whose version goes to the registry too: objectives, mixtures and solvers of each kind; others stay drafts."""
 RHO = {name: {"rho": 1.0} for name in ("fdr-admm", "fdr-admm-sc", "fdr-admm-reg")}
 
 
