@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,7 @@ def rest(works: Any) -> Iterator[Any]:
         yield ask
 
 
+@functools.cache
 def fresh_sample(severity: float = SEVERITY, seed: int = 11) -> dict[str, float]:
     flow = np.asarray(simulate_measurement("leak", severity, seed)["flow"], dtype=np.float64)[None, :]
     values = condition_indicators(flow, SAMPLING_RATE)[0]

@@ -22,6 +22,7 @@ from flows.publish import promote_if_gates_hold
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
 from services.contracts.history.run import STAYS, Run
+from services.contracts.plans.plan import Plan
 from services.coordinator.run_state.terms import cohorts_of
 from services.registry.labels import CHAMPION
 from tests.flows.conftest import RIG, small_plants
@@ -30,7 +31,7 @@ from tests.flows.test_weekly import least_risk
 PLANTS = ("east", "fermenter-seven", "north", "south", "west", "centre", "harbour")
 GONE = "fermenter-seven"
 ADMIN = Actor("ada", Role.ADMINISTRATOR)
-OTHERS = tuple(site for site in PLANTS if site != GONE)
+FEW = PLANTS[:4]
 MODES = {"each site": "level-bundle", "sums": "cohort-bundle"}
 
 
@@ -41,8 +42,20 @@ def no_tables(plan: str, site: str) -> int:
 
 @pytest.fixture
 def works(tmp_path: Path, new_sqlite: Any, opening_works: Any) -> Iterator[Any]:
+    with opening_works(tmp_path, new_sqlite(), RIG, small_plants(tmp_path, FEW)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def cohorts(tmp_path: Path, new_sqlite: Any, opening_works: Any) -> Iterator[Any]:
+    """As many plants as make two cohorts, with one of them and without."""
     with opening_works(tmp_path, new_sqlite(), RIG, small_plants(tmp_path, PLANTS)) as opened:
         yield opened
+
+
+def rough(works: Any, name: str, **changes: Any) -> Plan:
+    """A plan whose gap closes after some rounds: where versions come and go, not how good they are."""
+    return works.plan(name, **{"gap": 0.1} | changes)
 
 
 def unlearn(works: Any, model: str, purge: str = "promotion") -> tuple[Any, Run]:
@@ -82,7 +95,8 @@ def places_with(works: Any, word: str) -> set[str]:
 
 
 @pytest.mark.parametrize("reveal", MODES)
-def test_the_version_is_that_of_the_others_and_nothing_of_the_plant_stays(works: Any, reveal: str) -> None:
+def test_the_version_is_that_of_the_others_and_nothing_of_the_plant_stays(cohorts: Any, reveal: str) -> None:
+    works = cohorts
     plan = works.plan("leaving", reveal=reveal, method=MODES[reveal], site_settings={GONE: {"label_flip_cost": 0.9}})
     first, _, version = works.train(plan)
     promote_if_gates_hold(works.context, first, version)
@@ -121,7 +135,7 @@ def test_the_version_is_that_of_the_others_and_nothing_of_the_plant_stays(works:
 
 
 def test_a_plant_waits_to_be_forgotten_until_a_version_without_it_is_champion(works: Any) -> None:
-    plan = works.plan("waiting", auto_promote=False)
+    plan = rough(works, "waiting", auto_promote=False)
     first, _, version = works.train(plan)
     context = works.context
     _promoted(works, version)
@@ -138,7 +152,7 @@ def test_a_plant_waits_to_be_forgotten_until_a_version_without_it_is_champion(wo
 def test_who_is_killed_while_forgetting_goes_on_and_at_once_waits_for_nobody(
     works: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = works.plan("killed", auto_promote=False)
+    plan = rough(works, "killed", auto_promote=False)
     _, _, version = works.train(plan)
     _promoted(works, version)
     _, run = unlearn(works, "killed", purge="now")
@@ -161,7 +175,7 @@ def test_who_is_killed_while_forgetting_goes_on_and_at_once_waits_for_nobody(
 
 
 def test_tables_in_prefects_pages_go_too_and_it_stays_due_until_they_have(works: Any) -> None:
-    first, _, version = works.train(works.plan("shown"))
+    first, _, version = works.train(rough(works, "shown"))
     promote_if_gates_hold(works.context, first, version)
     trained_without(works, unlearn(works, "shown", purge="now")[1])
     asked: list[tuple[str, str]] = []
@@ -182,7 +196,7 @@ def test_tables_in_prefects_pages_go_too_and_it_stays_due_until_they_have(works:
 
 @pytest.mark.parametrize("purge", ["promotion", "now"])
 def test_a_plant_whose_run_failed_is_forgotten_after_a_later_one_without_it(works: Any, purge: str) -> None:
-    plan = works.plan("failing", auto_promote=False)
+    plan = rough(works, "failing", auto_promote=False)
     _, _, version = works.train(plan)
     context, store = works.context, works.context.store
     _promoted(works, version)
@@ -203,7 +217,8 @@ def test_a_plant_whose_run_failed_is_forgotten_after_a_later_one_without_it(work
 def test_of_an_archived_plan_all_versions_with_the_plant_go_at_once_and_none_is_trained(works: Any) -> None:
     """Also where the plant was the plan's only one: nothing is left to train, and it is forgotten all the same."""
     store, name = works.context.store, "put-away"
-    first, _, version = works.train(works.plan(name, sites=(GONE,), reveal="each site", min_sites=1), absent=OTHERS)
+    plan = rough(works, name, sites=(GONE,), min_sites=1)
+    first, _, version = works.train(plan, absent=FEW[:1] + FEW[2:])
     promote_if_gates_hold(works.context, first, version)
     with pytest.raises(ConflictError, match="alone, so that nothing is left to train: archive it"):
         unlearn(works, name, purge="now")
@@ -220,7 +235,7 @@ def test_of_an_archived_plan_all_versions_with_the_plant_go_at_once_and_none_is_
 
 
 def test_who_never_took_part_cannot_leave(works: Any) -> None:
-    works.train(works.plan("others", sites=tuple(site for site in PLANTS if site != GONE)))
+    works.train(rough(works, "others", sites=tuple(site for site in FEW if site != GONE)))
     with pytest.raises(NotFoundError, match="no run of plan others had the site"):
         unlearn(works, "others")
 

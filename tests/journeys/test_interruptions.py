@@ -12,9 +12,9 @@ def accepted(works: Any, run_id: str) -> list[set[str]]:
 
 
 def test_a_killed_site_is_done_without_and_joins_again(works: Any) -> None:
-    works.plan("site-killed", max_rounds=300, round_deadline_seconds=8)
+    works.plan("site-killed", max_rounds=150, round_deadline_seconds=8)
     works.train("site-killed")
-    works.wait_for_round("site-killed", 20)
+    works.wait_for_round("site-killed", 10)
     works.kill_agent("plant-4")
     killed_in = works.newest_run("site-killed").rounds
     works.wait_for_round("site-killed", killed_in + 2)
@@ -52,15 +52,15 @@ def test_on_sums_an_agent_and_the_flow_may_be_killed(works: Any) -> None:
 
 
 def test_the_plant_link_may_die_and_come_back(works: Any) -> None:
-    works.plan("link-killed", max_rounds=80)
+    works.plan("link-killed", max_rounds=40)
     works.train("link-killed")
-    works.wait_for_round("link-killed", 20)
+    works.wait_for_round("link-killed", 10)
     works.kill_server()
     time.sleep(2.0)
     works.start_server()
     run = works.wait_for_run("link-killed")
     assert run.status == "completed", run.reason
-    assert run.rounds == 80
+    assert run.rounds == 40
     assert all(len(sites) == 4 for sites in accepted(works, run.run_id))
 
 

@@ -13,12 +13,13 @@ import pytest
 from services.contracts.history.run import Run
 from tests.journeys.works import ProcessWorks, open_process_works
 
+BEFORE_THE_KILL = 5
 BALL = {"norm": "l2", "radius": 0.3}
 CASES: dict[str, dict[str, Any]] = {
     # the evidence alone
-    "fdr-sm": {"max_rounds": 80},
+    "fdr-sm": {},
     # splitting steps, duals and step sizes that grow
-    "drfl-admm": {"mixture": BALL, "parameters": {"probe": 0.0}},
+    "drfl-admm": {"max_rounds": 20, "mixture": BALL, "parameters": {"probe": 0.0}},
     # control variates, duals of two sets
     "scaff-pd-ia": {"spec": {"loss": "logistic"}},
     # sampled sites, drawn snapshots, rows mixed in the vault
@@ -28,7 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-SETTINGS = {method: {"method": method, "max_rounds": 50, "min_sites": 4} | changes for method, changes in CASES.items()}
+SETTINGS = {method: {"method": method, "max_rounds": 30, "min_sites": 4} | changes for method, changes in CASES.items()}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def twins(
     with ExitStack() as stack:
         homes = [tmp_path_factory.mktemp(name) for name in ("killed", "whole")]
         first, second = (
-            stack.enter_context(open_process_works(home, prefect_url, secret=b"of both works".ljust(32)))
+            stack.enter_context(open_process_works(home, prefect_url, rows=60, secret=b"of both works".ljust(32)))
             for home in homes
         )
         for works in (first, second):
@@ -65,10 +66,10 @@ def ends(twins: tuple[ProcessWorks, ProcessWorks]) -> list[dict[str, Run]]:
     for method, settings in SETTINGS.items():
         rounds = settings["max_rounds"]
         works.train(method)
-        works.wait_for_round(method, rounds // 5)
+        works.wait_for_round(method, BEFORE_THE_KILL)
         works.kill_training()
         interrupted.append(works.newest_run(method))
-        assert interrupted[-1].status == "running" and rounds // 5 <= interrupted[-1].rounds < rounds
+        assert interrupted[-1].status == "running" and BEFORE_THE_KILL <= interrupted[-1].rounds < rounds
         works.train(method)
     found = [{method: each.wait_for_run(method) for method in SETTINGS} for each in twins]
     assert [found[0][run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]

@@ -13,8 +13,8 @@ from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.journeys.standing import standing
 from tests.waiting import wait_until
 
-ROUNDS = 60
-"""Many more than there can be between the fifth round and a kill."""
+ROUNDS = 40
+"""Many more than there can be between the third round and the stop of a plant, for whose answer the next one waits."""
 
 
 def flow_process_of(works: Any, run_id: str) -> int:
@@ -59,10 +59,11 @@ def test_pausing_a_plan_pauses_its_schedule(works: Any, weekly: str) -> None:
 def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
     plan = works.plan("flow-run-killed", max_rounds=ROUNDS)
     run = works.store.runs.create_run(plan)
-    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 5, "fifth round")
-    process = flow_process_of(works, run.run_id)
-    os.kill(process, signal.SIGKILL)
-    first = works.store.runs.get_run(run.run_id)
+    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 3, "third round")
+    with standing(works, "plant-2"):
+        os.kill(flow_process_of(works, run.run_id), signal.SIGKILL)
+        first = works.store.runs.get_run(run.run_id)
+    assert first.rounds < ROUNDS
     done = works.wait_for_run("flow-run-killed")
     assert done.status == "completed", done.reason
     assert done.rounds == ROUNDS
@@ -72,14 +73,15 @@ def test_a_killed_flow_run_is_picked_up_again(works: Any, running: Any) -> None:
 def test_flow_and_runner_killed_together(works: Any, running: Any) -> None:
     plan = works.plan("both-killed", max_rounds=ROUNDS)
     run = works.store.runs.create_run(plan)
-    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 5, "fifth round")
-    process = flow_process_of(works, run.run_id)
-    running.kill()
-    try:
-        os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    left = works.store.runs.get_run(run.run_id)
+    wait_until(lambda: works.store.runs.get_run(run.run_id).rounds >= 3, "third round")
+    with standing(works, "plant-2"):
+        process = flow_process_of(works, run.run_id)
+        running.kill()
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        left = works.store.runs.get_run(run.run_id)
     assert left.status == "running"
     running.start()
     done = works.wait_for_run("both-killed")
