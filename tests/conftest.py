@@ -71,13 +71,8 @@ def copied(template: Path, path: Path) -> None:
         made.backup(copy)
 
 
-@pytest.fixture(scope="session")
-def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
-    """Make a SQLite database at the newest schema and give its URL; the migrations run once for all processes."""
-    from migrations.run import upgrade
-
-    template = made_once(tmp_path_factory, "ballast-template.db", upgrade)
-    folder = tmp_path_factory.mktemp("sqlite")
+def copies(template: Path, folder: Path) -> NewDatabase:
+    """What puts copies of a SQLite file, which nobody writes any more, into a folder."""
 
     def new() -> str:
         copy = folder / f"{uuid.uuid4().hex}.db"
@@ -85,6 +80,14 @@ def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
         return f"sqlite:///{copy}"
 
     return new
+
+
+@pytest.fixture(scope="session")
+def new_sqlite(tmp_path_factory: pytest.TempPathFactory) -> NewDatabase:
+    """Make a SQLite database at the newest schema and give its URL; the migrations run once for all processes."""
+    from migrations.run import upgrade
+
+    return copies(made_once(tmp_path_factory, "ballast-template.db", upgrade), tmp_path_factory.mktemp("sqlite"))
 
 
 @pytest.fixture(scope="session")
@@ -140,6 +143,11 @@ def empty_postgresql(postgresql_server: str) -> NewDatabase:
     return new
 
 
+def database_name(url: str) -> str:
+    """Name of a database that :func:`empty_postgresql` made."""
+    return "db_" + url.rsplit("/db_", 1)[1].split("?")[0]
+
+
 @pytest.fixture(scope="session")
 def new_postgresql(empty_postgresql: Callable[..., str]) -> NewDatabase:
     """Make a PostgreSQL database at the newest schema and give its URL; the migrations run once a session."""
@@ -147,8 +155,7 @@ def new_postgresql(empty_postgresql: Callable[..., str]) -> NewDatabase:
 
     url = empty_postgresql()
     upgrade(url)
-    template = url.rsplit("/db_", 1)[1].split("?")[0]
-    return lambda: empty_postgresql(f"db_{template}")
+    return lambda: empty_postgresql(database_name(url))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -6,7 +6,6 @@ import math
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,7 +43,7 @@ from services.registry.mlflow_registry import ModelRegistry
 from services.reporting.model_report import model_report
 from services.round_store.store import RoundStore
 from tests import versions
-from tests.conftest import copied
+from tests.conftest import copied, copies, database_name
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
@@ -249,13 +248,8 @@ def filled_sqlite(
     """Filled databases on SQLite."""
     home, template = tmp_path_factory.mktemp("filled"), new_sqlite()
     made = filled_once(home, template, mlflow_settings)
-
-    def new() -> str:
-        copy = home / f"{uuid.uuid4().hex}.db"
-        copied(Path(template.removeprefix("sqlite:///")), copy)
-        return f"sqlite:///{copy}"
-
-    return FilledDatabases(new, made)
+    copied(Path(template.removeprefix("sqlite:///")), home / "filled.db")
+    return FilledDatabases(copies(home / "filled.db", home), made)
 
 
 @pytest.fixture(scope="session")
@@ -266,8 +260,7 @@ def filled_postgresql(
     """Filled databases on PostgreSQL."""
     template = new_postgresql()
     made = filled_once(tmp_path_factory.mktemp("filled"), template, mlflow_settings)
-    name = template.rsplit("/db_", 1)[1].split("?")[0]
-    return FilledDatabases(lambda: empty_postgresql(f"db_{name}"), made)
+    return FilledDatabases(lambda: empty_postgresql(database_name(template)), made)
 
 
 @contextmanager
@@ -304,10 +297,11 @@ def any_world(request: pytest.FixtureRequest, tmp_path: Path, mlflow_settings: d
 
 @pytest.fixture(scope="session")
 def shared_world(
-    tmp_path_factory: pytest.TempPathFactory, new_sqlite: Callable[[], str], mlflow_settings: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory, filled_sqlite: FilledDatabases, mlflow_settings: dict[str, str]
 ) -> Iterator[World]:
     """One application for all tests that change nothing."""
-    with open_world(tmp_path_factory.mktemp("home"), new_sqlite(), mlflow_settings) as opened:
+    home, filled = tmp_path_factory.mktemp("home"), filled_sqlite
+    with open_world(home, filled.new(), mlflow_settings, known=filled.tokens) as opened:
         begin_with_keys(opened.settings)  # as a process of its own does: the first use of a key enters it in the store
         yield opened
 
@@ -317,8 +311,9 @@ def lasting_world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mlflow_settings: dict[str, str]
 ) -> Iterator[World]:
     """One application on each server for all tests of what is refused: they show that it changes nothing."""
-    new: Callable[[], str] = request.getfixturevalue(f"new_{request.param}")
-    with open_world(tmp_path_factory.mktemp("home"), new(), mlflow_settings) as opened:
+    filled: FilledDatabases = request.getfixturevalue(f"filled_{request.param}")
+    home = tmp_path_factory.mktemp("home")
+    with open_world(home, filled.new(), mlflow_settings, known=filled.tokens) as opened:
         begin_with_keys(opened.settings)
         yield opened
 

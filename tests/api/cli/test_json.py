@@ -23,8 +23,7 @@ EXEMPT = {
     "ballast completion": "prints a script",
     "ballast-site completion": "prints a script",
 }
-SMALL = ["--sites", "1", "--train", "8", "--test", "8"]
-SIZES = {"ballast simulate": SMALL}
+SIZES = {"ballast simulate": ["--sites", "1", "--train", "8", "--test", "8"]}
 """What keeps a command short that can be done."""
 SERVES = {"ballast up", "ballast bus serve", "ballast-site run", "ballast-site console"}
 """Go on until they are stopped: their tests are ``test_ready_lines.py`` and those of the plant link."""
@@ -109,8 +108,7 @@ def test_what_cannot_be_done_is_one_line_or_one_document(
     options = {text for action in parser._actions for text in action.option_strings}
     homes = ([], ["--home", str(migrated)], ["--home", str(file / "below")])
     for home in homes if "--home" in options else ([],):
-        # Where there is no home it is that which is told, whatever the words are.
-        for word in ("No_Name", str(file), str(file / "below"), "x" * 500)[: 1 if home is homes[2] else None]:
+        for word in ("No_Name", str(file), str(file / "below"), "x" * 500):
             words = [*name.split()[1:], *wanted_words(parser, word), *SIZES.get(name, ()), *home, "--json"]
             code: object
             try:
@@ -162,7 +160,7 @@ def test_drafts_are_told_with_their_text_and_notes(
 
 
 def test_simulated_plants_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    size = [*SMALL, "--sites", "2"]
+    size = ["--sites", "2", "--train", "8", "--test", "8"]
     assert main(["simulate", "--out", str(tmp_path / "raw"), *size, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["plants"], told["train"], told["folder"]) == (["plant-1", "plant-2"], 8, str(tmp_path / "raw"))

@@ -90,7 +90,7 @@ def attacked(
 @pytest.mark.parametrize("norm", NORMS)
 def test_no_attack_in_more_dimensions_is_shorter(norm: TransportNorm) -> None:
     draw, knots, shares = np.random.default_rng(3), np.linspace(0.0, 1.0, 5), list[float]()
-    for _ in range(7):
+    for _ in range(12):
         lines = np.cumsum(draw.normal(size=(2, 5, 5)), axis=2)
         points = draw.uniform(size=(3, 5))
         lead = draw.uniform(0.1, 4.0, (3, 2))
@@ -100,7 +100,7 @@ def test_no_attack_in_more_dimensions_is_shorter(norm: TransportNorm) -> None:
             assert (found[i] <= np.array(tries) * (1 + 1e-9)).all()
             if np.isfinite(min(tries)) and min(tries) > 0:
                 shares.append(found[i].min() / min(tries))
-    assert len(shares) > 12 and np.median(shares) > 0.85  # the search itself is coarse
+    assert len(shares) > 20 and np.median(shares) > 0.85  # the search itself is coarse
 
 
 def test_the_least_answer_of_a_row_does_not_hang_on_the_others() -> None:
