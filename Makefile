@@ -19,16 +19,17 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 
-.PHONY: demo test check lint mutants soak chaos coverage package bundle licences audit oracle bench screenshots clean help install
+.PHONY: demo test thorough check lint mutants soak chaos coverage package bundle licences audit oracle bench screenshots clean help install
 help:
 	@echo "make demo   a whole service on this machine: plants, training, promotion, a diagnosis (ARGS=--exit stops it at the end)"
-	@echo "make test   all tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect, three at a time, which mostly wait (JOBS=0: one process)"
+	@echo "make test   the tests, on real SQLite, PostgreSQL, NATS, MLflow and Prefect, three at a time, which mostly wait (JOBS=0: one process)"
+	@echo "make thorough  the tests that repeat at length what others hold in brief: further kills, losses, norms (tests/thorough.py)"
 	@echo "make check  lint, and the tests of what was changed, but for those that need a server"
 	@echo "make lint   ruff, mypy and the import contracts"
 	@echo "make mutants   plant named mistakes one at a time; the tests must notice each (ARGS=\"--only WORD\")"
 	@echo "make soak   whole works on simulated time, network and disks, SEEDS=1000 of them (FROM=0: the first); faults by the million"
 	@echo "make chaos  FAULTS=200 on real processes (kill, stop, full disk, locked store, false frames), SEED=1, DATABASE=sqlite|postgresql"
-	@echo "make coverage  all tests, and the share of lines that they run; fails below the floor in pyproject.toml"
+	@echo "make coverage  all tests, the thorough ones too, and the share of lines that they run; fails below the floor in pyproject.toml"
 	@echo "make package   the wheel and the source archive, into dist/"
 	@echo "make bundle    all wheels, digests, licences and a bill of materials, to install without a network, into dist/"
 	@echo "make licences  every dependency with its licence; fails for one that is not allowed"
@@ -68,11 +69,15 @@ install: $(VENV)/dev.stamp
 demo: $(VENV)/server.stamp
 	@$(BIN)/ballast demo $(ARGS)
 
+# Of a part that is asked for nothing is left out.
 test: $(VENV)/dev.stamp
-	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(if $(strip $(ARGS)),$(ARGS),-m "not thorough")
+
+thorough: $(VENV)/dev.stamp
+	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile -m thorough $(ARGS)
 
 check: lint
-	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile -q -m "not server" $$($(BIN)/python -m tests.changed) $(ARGS)
+	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile -q -m "not server and not thorough" $$($(BIN)/python -m tests.changed) $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

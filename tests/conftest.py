@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -19,6 +20,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.thorough import is_thorough, named_in_vain
+
 # No test is held to a time; "ci" of --hypothesis-profile, which comes after this, draws the same examples each time.
 settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
@@ -33,13 +36,27 @@ SERVERS = {
 ``tests/flows`` and ``tests/journeys`` are opened by such a fixture, the coordinator's stand in memory."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a server, so that ``-m "not server"`` leaves the quick ones."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that need a server, so that ``-m "not server"`` leaves the quick ones, and the thorough ones."""
+    if [Path(argument).name for argument in config.args] == ["tests"] and (vain := named_in_vain(map(_id, items))):
+        raise pytest.UsageError(f"tests/thorough.py names what is not there: {', '.join(vain)}")
     for item in items:
+        if is_thorough(_id(item)):
+            item.add_marker("thorough")
         values = getattr(item, "callspec", None)  # of a parametrised test: values, no fixtures, whatever their names
         named = set(getattr(item, "fixturenames", ())) - set(values.params if values else ())
         if SERVERS & named or "postgresql" in item.name:
             item.add_marker("server")
+
+
+def _id(item: pytest.Item) -> str:
+    return item.nodeid
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and the libraries stay: no collection of garbage looks through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
