@@ -34,7 +34,11 @@ def test_a_champions_figures_stand_beside_the_plants(
     assert re.search(r"plant-west never seen \S+ \S+ UTC – 50 % 0.9 0.3 ", text), text
     assert "Version 2 of rigs is not champion Version 1 is." in text
     assert person.post(f"/console/models/rigs/versions/{second}/promote", reason="no").status_code == 422
+    assert "rigs triplex-pump version 1 version 2 – Diagnose" in reading(person.get("/console/models"))
     person.post(f"/console/models/rigs/versions/{second}/promote", reason="newer")
+    assert "rigs triplex-pump version 2 – version 1 Diagnose" in reading(person.get("/console/models")), "no rival of itself"
+    text = reading(person.get(f"/console/models/rigs/versions/{first}"))
+    assert re.search(r"Versions .* 2 champion [\d.]", text) and "challenger" not in text
     text = reading(person.get(f"/console/models/rigs/versions/{first}/fairness"))
     assert "beside the champion, version 2" in text
     assert person.post("/console/models/rigs/rollback", reason="worse").status_code == 303
