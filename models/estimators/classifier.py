@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,25 +20,19 @@ from models.estimators.calibration import deal_folds, likely_scale, probabilitie
 from models.estimators.choices import chosen_loss, mixture_ball, stated_support
 from models.estimators.coupled import coupled
 from models.estimators.folds import ROUGH, calibration_folds, fold_models
+from models.estimators.joint import is_joint, joint_planes, joint_risks, joint_training
 from models.estimators.lifting import fitted_lift
 from models.estimators.sites import Rows, Sites, machines_of, one_site, sites_of
 from models.estimators.solving import AUTO, RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
-from models.estimators.values import check_word, number, whole_number
+from models.estimators.values import number, whole_number
 from models.evaluation.robustness_radius import robustness_radius
 from models.losses.base import Loss, Task
 from models.methods.catalogue import METHODS
 from models.multiclass import head_labels, predict_class, predict_scores
-from models.simulation.crammer_singer import train_crammer_singer
 from models.simulation.federation import Training
 from models.tuning.automatic import AUTO_LOSS, is_rare
 from models.validation import check_rows
-from models.worst_case.crammer_singer import crammer_singer_cut
-from models.worst_case.joint_risk import class_planes
-
-CRAMMER_SINGER: Final = "crammer_singer"
-MULTI_CLASS: Final = ("one_vs_rest", CRAMMER_SINGER)
-"""How more than two classes are trained: a plane a class against the rest, or all of them as one problem."""
 
 
 class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -191,49 +185,27 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _is_joint(self) -> bool:
         """Whether all classes are one problem; two are so in any case, by one plane."""
-        check_word("multi_class", self.multi_class, MULTI_CLASS)
-        if self.multi_class != CRAMMER_SINGER:
-            return False
-        if self.support is not None or self.tuning is not None or self.method != AUTO or self.loss != "hinge":
-            raise ProblemError(
-                "crammer_singer is for the hinge loss, features without bounds, method 'auto' and terms as stated: "
-                "leave out support, method and tuning, or set multi_class to one_vs_rest"
-            )
-        return len(self.classes_) > 2
+        plain = self.support is None and self.tuning is None and self.method == AUTO and self.loss == "hinge"
+        return is_joint(self.multi_class, plain=plain) and len(self.classes_) > 2
 
     def _joint(self, table: Table, stated: Statement, gap: float) -> Training:
-        """Training of all classes as one problem; its weights are the planes' (C (P + 1),), slopes row by row."""
-        problems = {str(g): table.problem(g, table.outcomes, spec) for g, spec in enumerate(stated.specs)}
-        found = train_crammer_singer(
-            problems, len(self.classes_), weights=dict(zip(problems, stated.weights.tolist(), strict=True)),
-            mixture=mixture_ball(self.client_norm, stated.client_radius), gap=gap,
+        return joint_training(
+            table, stated, len(self.classes_), mixture_ball(self.client_norm, stated.client_radius), gap=gap,
             absolute_gap=None if self.absolute_gap is None else number("absolute_gap", self.absolute_gap),
-            max_rounds=whole_number("max_rounds", self.max_rounds),
-        )
-        ends = [found.planes[:, -1]] if self.fit_intercept else []
-        flat = np.concatenate([found.planes[:, :-1].ravel(), *ends])
-        return Training(
-            flat, found.certificate, found.status, found.site_risks, found.mixture_weights, found.history, flat
+            max_rounds=whole_number("max_rounds", self.max_rounds), fit_intercept=bool(self.fit_intercept),
         )
 
     def _weights(self, runs: list[Training]) -> FloatArray:
         """Planes of all heads, (K, P + 1), or (K, P) without intercepts."""
-        if not self._is_joint():
-            return np.stack([run.weights for run in runs])
-        width, n_classes = runs[0].weights.shape[0] // len(self.classes_), len(self.classes_)
-        n_features = width - int(bool(self.fit_intercept))
-        planes = class_planes(runs[0].weights, n_classes, n_features, bool(self.fit_intercept))
-        return planes if self.fit_intercept else planes[:, :-1]
+        if self._is_joint():
+            return joint_planes(runs[0].weights, len(self.classes_), fit_intercept=bool(self.fit_intercept))
+        return np.stack([run.weights for run in runs])
 
     def _risks(self, runs: list[Training], heads: FloatArray, table: Table, stated: Statement) -> FloatArray:
         """Worst-case risk of each head at each site (K, G); of all classes as one problem (1, G)."""
-        if not self._is_joint():
-            return super()._risks(runs, heads, table, stated)
-        cuts = [
-            crammer_singer_cut(runs[0].weights, table.problem(g, table.outcomes, spec), len(self.classes_))
-            for g, spec in enumerate(stated.specs)
-        ]
-        return np.array([[cut.risk for cut in cuts]])
+        if self._is_joint():
+            return joint_risks(runs[0].weights, table, stated, len(self.classes_))
+        return super()._risks(runs, heads, table, stated)
 
     def _calibrated(self, table: Table, stated: Statement, n_folds: int) -> tuple[float, OutOfFold]:
         """Scale of the probabilities and what sets are made of: each fold's scores under a model of the others."""

@@ -28,9 +28,10 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.geometry.norms import dual_norm
-from models.problem import ProxSolution, SiteProblem
+from models.problem import SiteProblem
 from models.prox.bundle import LocalStep, fast_prox_fits, local_minorant
 from models.prox.hinge import robust_prox
+from models.prox.solution import ProxSolution
 from models.worst_case.risk import RiskCut, site_cut
 
 FIRST_MOVE: Final = 3e-3

@@ -68,3 +68,8 @@ def grid(
 def simplicity(candidate: Candidate, sizes: Sequence[int]) -> tuple[float, ...]:
     """Sorts the simplest candidate first; ``sizes`` are the numbers of features by lift."""
     return (sizes[candidate.lift], -candidate.radius, candidate.label_flip_cost, -candidate.mixture_radius)
+
+
+def flips_order(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates whose cuts serve most others first: those whose balls let the fewest rows flip."""
+    return sorted(candidates, key=lambda each: (each.flips, each.radius))

@@ -24,11 +24,11 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.tuning.budget import Budget
-from models.tuning.candidates import Candidate
+from models.tuning.candidates import Candidate, flips_order
 from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
 from models.tuning.least_squares import MOST_QUESTIONS, LeastSquares, is_by_squares
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs, stay
-from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms, flips_order
+from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms
 from models.tuning.starts import first_steps, mean_end
 
 _MOST_EXCHANGES = 10  # of cuts in a rung: more with fewer cuts each choose no better (decision 94)

@@ -20,7 +20,7 @@ the best point that a candidate knows may have been asked for another.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -253,8 +253,3 @@ def _seen(point: FloatArray, basis: FloatArray | None) -> FloatArray:
     if basis is None:
         return point
     return np.append(basis.T @ point[: basis.shape[0]], point[basis.shape[0] :])
-
-
-def flips_order(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates whose cuts serve most others first: those whose balls let the fewest rows flip."""
-    return sorted(candidates, key=lambda each: (each.flips, each.radius))

@@ -22,9 +22,9 @@ from models.methods.site_answers import guarded_step, vector_account
 from models.one_vs_rest import accounted_heads
 from models.problem import SiteProblem
 from models.prox.bundle import local_minorant
-from models.tuning.candidates import Candidate
+from models.tuning.candidates import Candidate, flips_order
 from models.tuning.rungs import Asked
-from models.tuning.shared_cuts import DIGITS, TuningTerms, flips_order
+from models.tuning.shared_cuts import DIGITS, TuningTerms
 
 START_PENALTY: Final = 1e-3
 """Penalty of the step, features and risks being of order one."""

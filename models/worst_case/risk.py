@@ -25,7 +25,7 @@ from models.losses.base import Loss
 from models.losses.catalogue import LossName, get_loss
 from models.losses.classification import Hinge
 from models.losses.joint import JointLoss
-from models.problem import RiskValue, RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem
 from models.validation import as_support, check_rows
 from models.worst_case.box_regression import evaluate_box_regression
 from models.worst_case.hinge import evaluate_hinge, hinge_rows
@@ -36,6 +36,15 @@ from models.worst_case.unbounded import evaluate_classification, evaluate_regres
 
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Share of its terms' sizes by which the rounding of a cut's constant may be off."""
+
+
+@dataclass(frozen=True)
+class RiskValue:
+    """Exact worst-case risk at a point: value, a subgradient in the weights, the optimal transport multiplier."""
+
+    value: float
+    subgradient: FloatArray
+    dual: float
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from services.process.command_line import (
 from services.process.completion import SHELLS, completion
 from services.process.parser import Parser
 from services.site_agent import actions
+from services.site_agent.outgoing import ledger_commands
 from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
 
@@ -157,8 +158,8 @@ def _parser() -> argparse.ArgumentParser:
         required=True, metavar="COMMAND"
     )
     for name, help_text, action in (
-        ("verify", "find every entry that was changed, removed or moved", actions.ledger_verify),
-        ("show", "list the entries", actions.ledger_show),
+        ("verify", "find every entry that was changed, removed or moved", ledger_commands.ledger_verify),
+        ("show", "list the entries", ledger_commands.ledger_show),
     ):
         command = _command(ledger, name, help_text, action)
         command.add_argument("path", type=Path, nargs="?", help="ledger file (default: the one in the settings)")

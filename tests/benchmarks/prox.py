@@ -23,8 +23,9 @@ from dataclasses import dataclass  # noqa: E402
 import numpy as np  # noqa: E402
 
 from models.basics import FloatArray, TransportNorm  # noqa: E402
-from models.problem import ProxSolution, RobustSpec, SiteProblem  # noqa: E402
+from models.problem import RobustSpec, SiteProblem  # noqa: E402
 from models.prox.hinge import robust_prox  # noqa: E402
+from models.prox.solution import ProxSolution  # noqa: E402
 from tests.benchmarks.command import above_nothing, at_least, output_file  # noqa: E402
 from tests.benchmarks.prox_rivals import Step, clarabel_step, cvxpy_step, piqp_step  # noqa: E402
 

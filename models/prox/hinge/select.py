@@ -9,9 +9,10 @@ import numpy as np
 from models.basics import FloatArray, ProblemError
 from models.geometry.norms import dual_norm, vector_norm
 from models.losses.classification import Hinge
-from models.problem import ProxSolution, SiteProblem
+from models.problem import SiteProblem
 from models.prox.hinge.site_rows import SiteRows
 from models.prox.hinge.working_set import Ball, SiteAnswer, solve_site
+from models.prox.solution import ProxSolution
 
 _TOLERANCE = 1e-10  # duality gap over the objective
 _LARGE = 1e3  # radius from which on it is worth asking whether it crushes all weights

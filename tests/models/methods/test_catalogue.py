@@ -17,7 +17,8 @@ from models.methods import site_answers
 from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
 from models.methods.protocol import SupportKind
 from models.methods.splitting import ad_lpmm_site
-from models.problem import ProxSolution, RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem
+from models.prox.solution import ProxSolution
 from models.simulation.federation import train
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from models.basics import FloatArray, TransportNorm
-from models.problem import ProxSolution, RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem
+from models.prox.solution import ProxSolution
 from models.worst_case.risk import site_risk
 
 

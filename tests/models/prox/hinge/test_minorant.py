@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.problem import ProxSolution
 from models.prox.hinge import robust_prox
 from models.prox.hinge.certify import clip_weights, minorant
 from models.prox.hinge.statement import Statement
+from models.prox.solution import ProxSolution
 from models.worst_case.risk import site_risk
 
 
