@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -62,7 +61,9 @@ def _named(word: str, what: str, given: ArrayLike, n_rows: int) -> tuple[Names, 
         raise ProblemError(f"{word} must be a vector with the name of each row's {what}, got the shape {labels.shape}")
     if labels.shape[0] != n_rows:
         raise ProblemError(f"{word} must name the {what} of each of the {n_rows} rows, got {labels.shape[0]}")
-    if any(label is None or (isinstance(label, float) and math.isnan(label)) for label in labels.tolist()):
+    if labels.dtype.kind == "M":
+        labels = labels.astype("M8[us]")  # of nanoseconds numpy makes numbers, and of a missing time the least one
+    if any(map(_missing, labels.tolist())):
         raise ProblemError(f"{word} must name the {what} of every row, some are missing (NaN or None)")
     try:
         names, index = np.unique(labels, return_inverse=True)
@@ -71,6 +72,12 @@ def _named(word: str, what: str, given: ArrayLike, n_rows: int) -> tuple[Names, 
         kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
         raise ProblemError(f"{word} must be names of one kind that can be sorted, got {kinds}") from None
     return tuple(names.tolist()), index
+
+
+def _missing(label: object) -> bool:
+    """Whether a name is None or one of the values that are not equal to themselves: NaN, and pandas' NaT and NA."""
+    same: object = label == label
+    return label is None or type(same).__name__ == "NAType" or (isinstance(same, bool | np.bool_) and not same)
 
 
 def _objects(word: str, what: str, given: Any) -> NDArray[Any]:

@@ -155,7 +155,7 @@ class RobustFit:
         found = tuned(
             self.tuning, table, heads, stated.specs, stated.weights, self.client_norm, stated.client_radius,
             (lambda segments: spline_of(table.features, segments)) if free else None, self.lift_,
-            couples=self._couples(stated), rows_by_class=rows_by_class,
+            couples=self._couples(stated), rows_by_class=rows_by_class, names=stated.names,
         )
         self.lift_ = found.lift
         self.tuning_why_ = found.why

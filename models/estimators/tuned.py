@@ -103,7 +103,7 @@ class _Site:
 def tuned(
     given: str | Mapping[str, Any], table: Table, heads: FloatArray, specs: Sequence[RobustSpec], shares: FloatArray,
     client_norm: object, client_radius: float, splines: Splines | None = None, lift: Lift | None = None,
-    *, couples: bool = False, rows_by_class: FloatArray | None = None,
+    *, couples: bool = False, rows_by_class: FloatArray | None = None, names: Sequence[object] | None = None,
 ) -> Tuned:
     """Choose the terms by cross-validation inside the sites.
 
@@ -114,6 +114,7 @@ def tuned(
     (G,) the weights of the sites; ``splines`` makes a lift of so many segments, None where none may be tried: ``lift``
     is the one that stays. ``couples``: the budget pays for a
     coupling of the planes, too, which comes after the training. ``rows_by_class`` (C,): where "auto" has the loss.
+    ``names`` (G,) are those of the sites in an error (None: their numbers).
 
     Raises
     ------
@@ -138,17 +139,19 @@ def tuned(
     units = CommonUnits.of(_stated(table, heads, specs))
     scaled = [units.stated(_stated(each, heads, specs)) for each in tables]
     keys = in_any_unit(table.features)
+    sites: dict[str, _Site] = {}
     try:
-        sites = {
-            str(g): _site(
+        for g in range(len(specs)):
+            sites[str(g)] = _site(
                 table, g, [tuple(each[f"{g} {k}"] for k in range(len(heads))) for each in scaled], keys, n_folds,
                 whole_number("seed", asked.get("seed", 0), least=0), units.target,
             )
-            for g in range(len(specs))
-        }
-    except TooFewRowsError:
+    except TooFewRowsError as error:
         if not isinstance(given, str):
-            raise
+            name = len(sites) if names is None else names[len(sites)]
+            raise TooFewRowsError(
+                f"group {name} cannot be tuned: {error} (fewer folds, or groups that are merged, may do)"
+            ) from None
         own = untuned(candidates, "the estimator's", f"a site or more has too few rows for {n_folds} folds")
         return Tuned(tuple(specs), client_radius, lift, lifts, tuple(map(Scored, candidates)), own.why, 0, 0)
     each_cost = units.target / units.feature

@@ -70,8 +70,8 @@ def _bound(version: ModelVersion, run: Run | None) -> GeneralisationBound | None
     if run is None:
         return None
     parameters = {**METHODS[run.plan.method].parameters, **run.plan.parameters} if run.plan.method in METHODS else {}
-    rows = [site.n_samples for site in run.members]
-    return version_bound(version, rows, parameters, lifts_tried(run.plan))
+    rows, weights = [site.n_samples for site in run.members], [site.weight for site in run.members]
+    return version_bound(version, rows, parameters, lifts_tried(run.plan), weights)
 
 
 def _all_indices(sites: Sequence[SiteFairness]) -> tuple[FairnessIndices, ...]:

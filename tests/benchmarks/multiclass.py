@@ -18,6 +18,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from models.estimators import DRSVC
+from tests.benchmarks.command import at_least, in_words
 from tests.benchmarks.data import table_path
 
 TABLES = ("palmer_penguins", "user_knowledge_modeling", "steel_plates_faults")
@@ -96,9 +97,11 @@ def split_score(fit: Fit, features: FloatArray, classes: Any, seed: int) -> tupl
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each table and way."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--tables", nargs="*", default=list(TABLES))
+    parser.add_argument("--splits", type=at_least(), default=4)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES))
     chosen = parser.parse_args(arguments)
+    for name in chosen.tables:
+        table_path(name)  # one that is not there is told before any is measured
     ways: dict[str, Fit] = {"one-vs-rest": one_vs_rest, "crammer-singer": crammer_singer}
     for name in chosen.tables:
         features, classes = read(name)
@@ -110,4 +113,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(in_words(main))

@@ -47,6 +47,50 @@ def test_numbers_that_measure_nothing_are_refused(name: str, arguments: list[str
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("multiclass", ["--splits", "0"]), ("multiclass", ["--tables"]),
+    *((f"papers.{name}", ["--repetitions", "0"]) for name in ("fdr_svm.table1", "fdr_svm.table2", "drfl.sweeps")),
+    ("papers.fdr_svm.table1", ["--jobs", "0"]), ("papers.relative_fairness.table1", ["--jobs", "0"]),
+    ("papers.relative_fairness.federated", ["--rounds", "0"]), ("papers.drflm.table2", ["--rounds", "few"]),
+])
+def test_so_do_commands_that_take_their_arguments_from_the_line(
+    name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(name, arguments, monkeypatch) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith(("is not a whole number at or above 1", "expected at least one argument"))
+
+
+@pytest.mark.parametrize(("name", "option"), [
+    ("fdr_svm.table5", "--jobs"), ("fdr_svm.table5", "--quick"), ("fdr_svm.ours_against", "--jobs"),
+    ("fdr_svm.ours_against", "--quick"), ("drfl.figure1", "--jobs"), ("relative_fairness.rate", "--quick"),
+])
+def test_an_experiment_takes_no_option_that_does_nothing(
+    name: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(f"papers.{name}", [option, *(["2"] if option == "--jobs" else [])], monkeypatch) == 2
+    assert f"unrecognized arguments: {option}" in capsys.readouterr().err
+
+
+def refusal(name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
+    """Exit code of a command whose arguments are refused."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(f"tests.benchmarks.{name}").main()
+    return ended.value.code
+
+
+def test_a_table_that_is_not_there_is_told_before_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "palmer_penguins.csv").touch()
+    monkeypatch.setenv("BALLAST_DATA_DIR", str(tmp_path))
+    multiclass = importlib.import_module("tests.benchmarks.multiclass")
+    monkeypatch.setattr(multiclass, "read", lambda name: pytest.fail(f"{name} was read"))
+    with pytest.raises(MissingDataError, match="there is no .*/nothing.csv"):
+        multiclass.main(["--tables", "palmer_penguins", "nothing"])
+
+
 def test_whole_numbers() -> None:
     assert at_least(0)("0") == 0 and at_least(2, 3)("3") == 3
     for text in ("1", "4", "-2", "2.5", "two", ""):

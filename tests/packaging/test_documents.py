@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import subprocess
@@ -104,6 +105,15 @@ def test_commands_are_known(words: list[str], capsys: pytest.CaptureFixture[str]
         said = capsys.readouterr()
         assert ended.value.code == 0, said.err
         assert all(option in said.out for option in options), said.out
+
+
+def test_what_the_guides_import_by_name_is_there() -> None:
+    """Functions after the module that has them: `module.function(...)`, and a call that follows a module's name."""
+    text = "".join(each.read_text(encoding="utf-8") for each in sorted((ROOT / "infra/guides").glob("*.md")))
+    named = re.findall(r"`(models(?:\.[a-z]\w*)+)\.(\w+)\(", text)
+    named += re.findall(r"`(models(?:\.[a-z]\w*)+)`(?:,[^`.]*|: )`(\w+)\(", text)
+    assert ("models.fairness", "relative_unfairness") in named and ("models.features.products", "product_lift") in named
+    assert [(module, name) for module, name in named if not hasattr(importlib.import_module(module), name)] == []
 
 
 def test_the_readmes_plan_has_no_gate_that_its_plants_keep_from_holding(tmp_path: Path) -> None:

@@ -21,11 +21,13 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from api.backend.flows_process import flows_at_work
 from api.cli.commands.health import PROBES
 from api.cli.main import COMMANDS
 from api.cli.processes import first_files
 from api.cli.processes.parts import PARTS
 from services.process.environment import ENVIRONMENT, IN_A_FILE
+from services.process.settings import Settings
 
 INFRA = Path(__file__).parents[2] / "infra"
 COMPOSE: dict[str, Any] = yaml.safe_load((INFRA / "compose.yaml").read_text())
@@ -126,6 +128,16 @@ def test_the_chart_mounts_files_that_the_secret_has(files: Path) -> None:
     assert asked and asked <= set(data)
     for name in ("server.pem", "server.key", "ca.pem", "nats.conf", "users.conf", "coordinator.pub"):
         assert f"ballast-nats-2.{name}" in data
+
+
+@pytest.mark.parametrize("where", ["compose", "chart"])
+def test_an_api_without_flows_beside_it_does_not_miss_them(where: str, tmp_path: Path) -> None:
+    """By the name of a Prefect server: else its metric says that the flows are down, for ever."""
+    template = (INFRA / "helm" / "ballast" / "templates" / "api.yaml").read_text()
+    given: dict[str, str] = dict(re.findall(r"- \{ name: (BALLAST_\w+), value: \"?([^\"\n]*)\"? \}", template))
+    found = COMPOSE["services"]["api"]["environment"] if where == "compose" else given
+    name = "BALLAST_PREFECT_API_URL"
+    assert flows_at_work(Settings.load(tmp_path, {name: found.get(name, "")})) is None
 
 
 def test_no_file_of_the_deployment_names_an_index_or_fetches() -> None:

@@ -160,5 +160,7 @@ class FairnessReport(Contract):
     champion_version: str | None = Field(default=None, description="None: there is none, or this is it")
     champion_indices: tuple[FairnessIndices, ...] = ()
     changes: tuple[IndexChange, ...] = ()
-    generalisation: GeneralisationBound | None = Field(default=None, description="None: rows or VC dimension unknown")
+    generalisation: GeneralisationBound | None = Field(
+        default=None, description="None: rows, VC dimension or set of mixtures unknown"
+    )
     notes: tuple[str, ...] = ()

@@ -34,6 +34,14 @@ def test_what_is_named_is_there(title: str, expression: str) -> None:
     assert named or expression.startswith("up{")
 
 
+def test_an_alert_that_a_thing_that_never_was_sets_off_says_so() -> None:
+    """A site that was never connected has been silent without end, and the last backup of none is of the year 1970."""
+    rules = {rule["alert"]: rule for group in yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"]
+             for rule in group["rules"]}
+    for name in ("BallastSiteSilent", "BallastBackupOld"):
+        assert re.search(r"never|none was ever", rules[name]["annotations"]["summary"])
+
+
 def test_every_metric_of_the_service_is_shown() -> None:
     shown = {name for each in expressions().values() for name in NAMED.findall(each)}
     for name, kind in NAMES.items():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from models.basics import ProblemError
@@ -22,10 +24,17 @@ def test_names_are_sorted_and_rows_point_to_theirs() -> None:
     assert one_site(3).names == ("all",) and one_site(3).index.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("missing", [None, math.nan])
+@pytest.mark.parametrize("missing", [None, math.nan, np.float32("nan"), pd.NA, pd.NaT])
 def test_a_row_without_a_site_is_refused(missing: Any) -> None:
     with pytest.raises(ProblemError, match="groups must name the site of every row, some are missing"):
         sites_of(np.array([1.0, missing, 2.0], dtype=object), 3)
+
+
+def test_a_site_that_is_named_by_a_day_keeps_that_name() -> None:
+    days = np.array(["2026-01-02", "2026-01-01", "2026-01-02"], dtype="datetime64[ns]")
+    assert sites_of(days, 3).names == (datetime(2026, 1, 1), datetime(2026, 1, 2))
+    with pytest.raises(ProblemError, match="some are missing"):
+        sites_of(np.array(["2026-01-02", "NaT"], dtype="datetime64[ns]"), 2)
 
 
 def test_a_site_whose_rows_count_nothing_is_left_out_and_the_others_keep_their_names() -> None:

@@ -50,6 +50,16 @@ def test_a_weight_of_k_is_as_k_copies_of_the_row(kind: str) -> None:
         np.testing.assert_array_equal(weighted.predict_proba(features), copied.predict_proba(features))
 
 
+def test_by_a_method_by_name_copies_without_weights_are_the_same_to_the_gap() -> None:
+    """Its rounds go over the rows as they come, as a site's would; both bounds are of one optimum."""
+    features, scores, groups, times = rows()
+    model, each = FederatedDRSVC(method="level-bundle", gap=1e-3, calibration_folds=0), np.repeat(np.arange(40), times)
+    weighted = model.fit(features, scores > 0, groups=groups, sample_weight=times)
+    bounds = [weighted.objective_lower_bound_, weighted.objective_]
+    copied = model.fit(features[each], scores[each] > 0, groups=groups[each])
+    assert copied.objective_lower_bound_ <= bounds[1] + 1e-9 and bounds[0] <= copied.objective_ + 1e-9
+
+
 def test_a_site_whose_rows_count_nothing_is_not_there() -> None:
     features, scores, groups, _ = rows()
     model = FederatedDRSVC().fit(features, scores > 0, groups=groups, sample_weight=groups > 0)

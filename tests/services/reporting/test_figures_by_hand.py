@@ -6,6 +6,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from html import unescape
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -113,6 +114,40 @@ def test_the_bound_on_new_data_takes_alpha_for_a_beta_that_is_not_given(version:
     found, same, less = (version_bound(version, rows, given | more) for more in ({}, {"beta": 0.6}, {"beta": 0.2}))
     assert found is not None and same is not None and less is not None
     assert found.added == same.added != less.added
+
+
+def test_the_bound_is_over_the_mixtures_that_relative_fairness_weighs(version: ModelVersion, run: Run) -> None:
+    """Sites of unlike weights have unlike caps, ``weight / alpha``; those of equal shares are another set."""
+    weights, given = [0.6, 0.3, 0.1], {"phi": 0.5, "alpha": 0.8, "beta": 0.8}
+    members = tuple(
+        site.model_copy(update={"site_id": f"plant-{k}", "n_samples": 2000, "weight": weight})
+        for k, (site, weight) in enumerate(zip([run.members[0]] * 3, weights, strict=True))
+    )
+    plan = run.plan.model_copy(update={"method": "relative-fairness", "parameters": given})
+    found = fairness_report(version, None, run.model_copy(update={"plan": plan, "sites": members})).generalisation
+    assert found is not None and found.skewness == pytest.approx(3.0 * max_of_squares(weights, 0.8, 0.5))
+    alike = version_bound(version, [2000] * 3, given)
+    assert alike is not None and found.skewness != pytest.approx(alike.skewness)
+    assert version_bound(version, [2000] * 9, given, weights=[0.2] + [0.1] * 8) is None, "its skewness is not known"
+    assert version_bound(version, [2000] * 3, given | {"choose_after": 5.0}, weights=weights) is None, "nor is phi"
+
+
+def max_of_squares(weights: list[float], share: float, phi: float) -> float:
+    """``max ||lambda||^2`` over Lambda_phi, by all orders in which A and B are filled up to ``weight / share``."""
+    def members() -> list[list[float]]:
+        found = []
+        for order in permutations(range(len(weights))):
+            left, member = 1.0, [0.0] * len(weights)
+            for g in order:
+                member[g] = min(left, weights[g] / share)
+                left -= member[g]
+            found.append(member)
+        return found
+
+    return max(
+        sum(((a - phi * b) / (1.0 - phi)) ** 2 for a, b in zip(worst, best, strict=True))
+        for worst in members() for best in members()
+    )
 
 
 def test_the_lifts_that_a_tuning_chose_among_share_the_doubt_of_the_bound(version: ModelVersion, run: Run) -> None:

@@ -151,7 +151,7 @@ def run(out: Path, quick: bool) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Run and write; there is no state to resume, it takes seconds."""
-    parser = command.parser(__doc__, "figure1")
+    parser = command.parser(__doc__, "figure1", jobs=False)
     parser.set_defaults(out=Path("benchmark-results") / "drfl" / "figure1")
     args = parser.parse_args()
     rows = run(args.out, args.quick)

@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument(
         "--sets", nargs="+", default=names, choices=names, metavar="NAME", help=f"of {', '.join(names)}"
     )
-    parser.add_argument("--repetitions", type=int, metavar="N", help="default 10, quick 3")
+    parser.add_argument("--repetitions", type=command.above_zero, metavar="N", help="default 10, quick 3")
     args = parser.parse_args()
     scenarios = [scenario for scenario in SCENARIOS if scenario.name in args.sets]
     repetitions = args.repetitions or (3 if args.quick else 10)

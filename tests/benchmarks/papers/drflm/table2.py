@@ -18,7 +18,6 @@ from __future__ import annotations
 from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS to one thread
 
 # isort: split
-import argparse
 import functools
 import itertools
 import json
@@ -176,20 +175,15 @@ def _mean(found: list[dict[str, Any]], data: str, column: str) -> float:
     return float(np.mean(own)) if own else float("nan")
 
 
-def _above_zero(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
-
-
 def main() -> int:
     """Run, resume, write; 1 where the data are missing or DRFLM is not ahead under flips."""
     parser = command.parser(__doc__, "table2")
     parser.set_defaults(out=Path("benchmark-results") / "drflm" / "table2")
     parser.add_argument("--data", default="adult", choices=list(SETS), help="default %(default)s")
     parser.add_argument("--model", default="network", choices=["linear", "network"], help="default %(default)s")
-    parser.add_argument("--rounds", type=_above_zero, metavar="N", help="of each training (default: 1000; quick: 150)")
+    parser.add_argument(
+        "--rounds", type=command.above_zero, metavar="N", help="of each training (default: 1000; quick: 150)"
+    )
     parser.add_argument("--folds", type=int, choices=range(1, FOLDS + 1), help="of each seed (default: all)")
     parser.add_argument("--columns", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     args = parser.parse_args()

@@ -14,16 +14,18 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # cells run side by side; spawned processes inherit this
 
 
-def parser(description: str | None, name: str) -> argparse.ArgumentParser:
-    """Parser with ``--quick``, ``--json``, ``--out`` and ``--jobs``."""
+def parser(description: str | None, name: str, *, jobs: bool = True, quick: bool = True) -> argparse.ArgumentParser:
+    """Parser with ``--quick``, ``--json``, ``--out`` and ``--jobs``; what takes seconds leaves out the last or both."""
     found = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--quick", action="store_true", help="a few repetitions, in minutes")
+    if quick:
+        found.add_argument("--quick", action="store_true", help="a few repetitions, in minutes")
     found.add_argument("--json", type=Path, metavar="FILE", help="write the rows of the table as JSON, too")
     found.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "fdr_svm" / name,
         help="folder of the CSV (the state of the run), the plot and the table (default %(default)s)",
     )
-    found.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores)")
+    if jobs:
+        found.add_argument("--jobs", type=above_zero, metavar="N", help="processes (default: all cores)")
     return found
 
 
@@ -31,7 +33,7 @@ def figure_parser(description: str | None, name: str) -> argparse.ArgumentParser
     """The same for a figure, with ``--repetitions``."""
     found = parser(description, name)
     found.add_argument(
-        "--repetitions", type=_above_zero, metavar="N", default=50, help="of a full run (the paper's: %(default)s)"
+        "--repetitions", type=above_zero, metavar="N", default=50, help="of a full run (the paper's: %(default)s)"
     )
     return found
 
@@ -41,11 +43,11 @@ def repetitions(args: argparse.Namespace) -> range:
     return range(1 if args.quick else args.repetitions)
 
 
-def _above_zero(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+def above_zero(text: str) -> int:
+    """A whole number of 1 or more; ``argparse.ArgumentTypeError`` for anything else."""
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number at or above 1")
+    return int(text)
 
 
 def state_file(args: argparse.Namespace) -> Path:

@@ -154,7 +154,9 @@ def main() -> int:
     parser = command.parser(__doc__, "table1")
     parser.add_argument("--sets", nargs="+", default=[s.name for s in SETS], choices=[s.name for s in SETS])
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
-    parser.add_argument("--repetitions", type=int, metavar="N", help="other than 50 (quick: 10 or 5) repetitions")
+    parser.add_argument(
+        "--repetitions", type=command.above_zero, metavar="N", help="other than 50 (quick: 10 or 5) repetitions"
+    )
     args = parser.parse_args()
     try:
         wanted = jobs(args.quick, args.sets, args.columns, args.repetitions)

@@ -102,7 +102,9 @@ def main() -> int:
     parser = command.parser(__doc__, "table2")
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--repetitions", type=int, metavar="N", help="other than 10 (quick: 2) repetitions")
+    parser.add_argument(
+        "--repetitions", type=command.above_zero, metavar="N", help="other than 10 (quick: 2) repetitions"
+    )
     args = parser.parse_args()
     wanted = jobs(args.quick, args.columns, args.out.parent / "pump", args.settings, args.repetitions)
     rows = run_cells(wanted, command.state_file(args), args.jobs)

@@ -105,7 +105,7 @@ def tell_stored(
     words: Callable[[list[dict[str, Any]]], str],
 ) -> int:
     """The command ``name``: what ``measure`` makes of stored cells, printed and written; 1 where that is nothing."""
-    parser = command.parser(doc, name)
+    parser = command.parser(doc, name, jobs=False, quick=False)
     parser.add_argument("--state", type=Path, nargs="+", default=list(STATES), metavar="FILE", help="cells of table1")
     args = parser.parse_args()
     rows = stored(args.state)

@@ -20,6 +20,7 @@ from models.fairness.quadratic import solve_relative
 from models.losses.regression import Squared
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.simulation.local_training import train_local
+from tests.benchmarks.command import at_least
 from tests.benchmarks.papers.relative_fairness import penguins
 
 PHIS = penguins.PHIS
@@ -61,7 +62,7 @@ def federated_solutions(phis: Sequence[float] = PHIS, rounds: int = 1500) -> lis
 def main() -> int:
     """Print the distances; 1 where one is above 1e-3."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=1500)
+    parser.add_argument("--rounds", type=at_least(), default=1500)
     rows = federated_solutions(rounds=parser.parse_args().rounds)
     for row in rows:
         theta = ", ".join(f"{value:.4f}" for value in row["theta"])

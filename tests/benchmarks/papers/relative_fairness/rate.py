@@ -9,6 +9,8 @@ is more than the assumption allows: its 1 / (1200 M ||Lambda||) makes steps more
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 
 from models.basics import FloatArray
@@ -52,6 +54,7 @@ def squared_distances(seed: int) -> list[float]:
 
 def main() -> int:
     """Print distances and log-log slopes; 1 where a slope is above -1.8."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(convexity_report(PARAMETERS, RelativeSet.of_shares(3, PHI, 1 / 3, 1 / 3)))
     slopes = []
     for seed in range(3):

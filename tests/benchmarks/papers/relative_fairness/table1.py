@@ -205,7 +205,7 @@ def main() -> int:
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "relative_fairness" / "table1",
         help="folder of the CSV (the state of the run), the table and the figure (default %(default)s)",
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="processes (default: all cores)")
+    parser.add_argument("--jobs", type=command.above_zero, metavar="N", help="processes (default: all cores)")
     args = parser.parse_args()
     seeds = range(1 if args.quick else 3)
     jobs = [
