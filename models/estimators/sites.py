@@ -110,11 +110,21 @@ class Rows:
         )
 
 
-def site_weights(given: str | Mapping[Any, float] | None, names: Names, rows: FloatArray) -> FloatArray:
-    """Weights (G,): alike ("uniform" or None), by how many ``rows`` (G,) there are ("samples"), or by a mapping."""
+def site_weights(
+    given: str | Mapping[Any, float] | None, names: Names, rows: FloatArray, word: str = "client_weights"
+) -> FloatArray:
+    """Weights (G,): alike ("uniform" or None), by how many ``rows`` (G,) there are ("samples"), or by a mapping.
+
+    ``word`` is what an error calls them.
+    """
     if isinstance(given, Mapping):
-        shares = _by_site("weights", given, names)
-        return np.array([number(f"the weight of group {name!r}", shares[name]) for name in names])
+        shares = _by_site(word, given, names)
+        found = np.array([number(f"the weight of group {name!r}", shares[name]) for name in names])
+        if not ((found >= 0).all() and abs(found.sum() - 1.0) <= 1e-9):
+            told = ", ".join(f"{share:.12g}" for share in found)
+            total = f"{found.sum():.12g}"
+            raise ProblemError(f"{word} must be at or above 0 and sum to 1, got {told}, which sum to {total}")
+        return found
     if given == "samples":
         return np.asarray(rows / rows.sum())
     return np.full(len(names), 1.0 / len(names))

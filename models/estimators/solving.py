@@ -49,6 +49,7 @@ class RobustFit:
     """Base of the estimators: the problem as their parameters state it, and the fitted attributes."""
 
     task: ClassVar[Task]
+    weights_word: ClassVar[str] = "client_weights"
     loss: str | None = "hinge"
     radius: Any
     client_radius: float = 0.0
@@ -135,7 +136,7 @@ class RobustFit:
         radii = site_radii(self.radius, names, rows, table.features, cost)
         norm, intercept = self.transport_norm, truth("fit_intercept", self.fit_intercept)
         specs = [RobustSpec(radius, cost / self._target_scale, norm, place, intercept, loss) for radius in radii]
-        shares = site_weights(self._client_weights(), names, rows)
+        shares = site_weights(self._client_weights(), names, rows, self.weights_word)
         return Statement(names, specs, shares, number("client_radius", self.client_radius))
 
     def _tuned(

@@ -169,6 +169,7 @@ class FederatedDRSVC(FederatedClassifier):
     site_risks_ : dict of group to its worst-case risk (``{"all": ...}`` without groups).
     """
 
+    weights_word = "weights"
     radius: float | str | Mapping[Any, Any] = "samples"
     label_flip_cost: float = 1.0
     transport_norm: TransportNorm = "l2"
@@ -194,4 +195,4 @@ class FederatedDRSVC(FederatedClassifier):
         return sites_of(groups, n_rows)
 
     def _client_weights(self) -> ClientWeights:
-        return check_client_weights(self.weights, "weights")
+        return check_client_weights(self.weights, self.weights_word)

@@ -145,7 +145,7 @@ def test_a_plant_that_nobody_waited_for_is_fresh_where_it_told_its_risk_at_the_m
     found = site_scores(run, RIG, trained, told(), the_rounds())
     assert [site.fresh for site in found] == [False, True, True]
     rounds = [
-        a_round(RUN_ID, 1, an_answer("plant-1", status="open", code="open"), an_answer("plant-2", status="open")),
+        a_round(RUN_ID, 1, an_answer("plant-1"), an_answer("plant-2", status="open", code="open")),
         a_round(RUN_ID, 2, an_answer("plant-1"), an_answer("plant-2", question=1)),
         a_round(RUN_ID, 3, an_answer("plant-1", status="rejected"), an_answer("plant-2", status="open", code="open")),
     ]

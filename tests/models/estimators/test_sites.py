@@ -57,8 +57,12 @@ def test_weights_are_alike_by_rows_or_as_stated() -> None:
     assert site_weights("samples", names, rows) == pytest.approx([0.1, 0.3, 0.6])
     assert site_weights({"c": 0.2, "a": 0.5, "b": 0.3}, names, rows).tolist() == [0.5, 0.3, 0.2]
     for wrong in ({"a": 0.5, "b": 0.5}, {"a": 0.5, "b": 0.3, "c": 0.1, "d": 0.1}):
-        with pytest.raises(ProblemError, match="weights is given for groups"):
+        with pytest.raises(ProblemError, match="client_weights is given for groups"):
             site_weights(wrong, names, rows)
+    for shares in ([0.5, 0.4, 0.2], [1.2, -0.4, 0.2], [math.nan, 0.5, 0.5]):
+        told = "got .*, which sum to (1.1|1|nan)$"
+        with pytest.raises(ProblemError, match=f"^client_weights must be at or above 0 and sum to 1, {told}"):
+            site_weights(dict(zip(names, shares, strict=True)), names, rows)
 
 
 def test_a_radius_by_rows_is_a_tenth_of_a_row_in_units_of_the_features_or_of_a_flip() -> None:

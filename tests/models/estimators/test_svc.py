@@ -236,7 +236,7 @@ def test_refuses_what_has_no_meaning(kind: type, parameters: dict[str, object], 
     [
         ({"weights": {"a": 0.5, "b": 0.6}}, ["a", "b"] * 6, "must be at or above 0 and sum to 1"),
         ({"weights": {"a": 1.5, "b": -0.5}}, ["a", "b"] * 6, "must be at or above 0 and sum to 1"),
-        ({"weights": {"a": 1.0}}, ["a", "b"] * 6, "weights is given for groups 'a', the data are of groups 'a', 'b'"),
+        ({"weights": {"a": 1.0}}, ["a", "b"] * 6, "^weights is given for groups 'a', the data are of groups 'a', 'b'"),
         ({"radius": {"a": 1.0}}, ["a", "b"] * 6, "radius is given for groups 'a', the data are of groups 'a', 'b'"),
         ({"weights": {"a": 1.0}}, None, "need groups"),
         ({"radius": {"a": 0.1}}, None, "need groups"),
