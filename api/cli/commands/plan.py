@@ -156,6 +156,8 @@ def _diff(backend: Backend, args: argparse.Namespace) -> None:
 def _compared(backend: Backend, args: argparse.Namespace) -> tuple[Plan, Plan]:
     path = Path(args.plan)
     if path.suffix in (".toml", ".json"):
+        if args.before is not None or args.after is not None:
+            raise InvalidInputError("--from and --to are of a plan's versions: give its name, not a file")
         plan = read_contract(Plan, path, "plan")
         return backend.store.plans.get(plan.name).plan, plan
     versions = {each.version: each.plan for each in backend.store.plans.versions(args.plan)}

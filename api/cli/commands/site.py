@@ -47,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_overlap(rotate, "24h")
     about = "give the OEM's side of the link another key"
     own = add_action(actions, "rotate-coordinator-key", _rotate_own, about, reason=True)
-    _add_overlap(own, "1h")
-    own.add_argument(
+    ends = own.add_mutually_exclusive_group()
+    _add_overlap(ends, "1h")
+    ends.add_argument(
         "--stolen", action="store_true",
         help="the former key ends at once; of what it signed, only the versions that are in the registry now stand",
     )
@@ -122,7 +123,7 @@ def _revoke_code(backend: Backend, args: argparse.Namespace) -> None:
     tell(args, gone, f"enrolment code {args.code_id} is revoked")
 
 
-def _add_overlap(parser: argparse.ArgumentParser, default: str) -> None:
+def _add_overlap(parser: argparse._ActionsContainer, default: str) -> None:
     parser.add_argument(
         "--overlap", metavar="TIME", default=default, type=_overlap,
         help=f"how long the former key holds too, such as 12h or 2d (default {default}; 0h after a loss)",

@@ -30,9 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder or zip file with model.json and certificate.npz, or a certificate file alone; asks no server",
     )
     parser.add_argument(
-        "--save", type=Path, metavar="FOLDER", help="write model.json, certificate.npz and oem-keys.json there"
+        "--save", type=Path, metavar="FOLDER",
+        help="write model.json, certificate.npz and oem-keys.json there (with MODEL)",
     )
-    parser.add_argument("--oem-key", metavar="U...", help="public key of the signature (default: this host's own)")
+    parser.add_argument(
+        "--oem-key", metavar="U...",
+        help="public key of the signature (default: this host's own; with --file none, and no signature is checked)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,6 +67,8 @@ def _from_registry(args: argparse.Namespace) -> list[str]:
 
 def _from_files(args: argparse.Namespace) -> list[str]:
     key = None if args.oem_key is None else check_public_key(args.oem_key)
+    if args.save is not None:
+        raise InvalidInputError("--save writes what is in the registry: give MODEL, not --file")
     if args.file.suffix == ".npz":
         if key is not None:
             raise InvalidInputError("a signature is of a version: give the folder of model.json and certificate.npz")

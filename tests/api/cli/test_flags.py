@@ -165,3 +165,8 @@ def test_a_version_of_a_plan_is_compared_with_the_one_before_it(shell: Any, behi
     assert shell.good("plan", "diff", "nightly") == "max_rounds: 7 -> 9\n"
     assert shell.good("plan", "diff", "nightly", "--to", "2") == "max_rounds: 100 -> 7\n"
     assert shell.good("plan", "diff", "nightly", "--from", "1") == "max_rounds: 100 -> 9\n"
+
+
+def test_a_stolen_key_has_no_overlap(shell: Any) -> None:
+    code, _, err = shell.run("site", "rotate-coordinator-key", "--stolen", "--overlap", "1h")
+    assert code == 2 and "not allowed with argument" in err

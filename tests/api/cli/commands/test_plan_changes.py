@@ -38,6 +38,7 @@ def test_a_plan_is_compared_updated_and_its_history_told(shell: Any, behind: Any
     assert "no version 3, but 1 to 2" in shell.refused("plan", "diff", "nightly", "--to", "3")
     for end in ("--from", "--to"):
         assert shell.run("plan", "diff", "nightly", end, "0")[0] == 2, "there is no such version"
+        assert "give its name, not a file" in shell.refused("plan", "diff", changed, end, "1")
     assert "too slow" in shell.good("plan", "history", "nightly")
     assert [each["version"] for each in shell.read("plan", "history", "nightly")] == [1, 2]
     assert behind.store.audit.list_events()[0].after["max_rounds"] == 7

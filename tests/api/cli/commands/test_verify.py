@@ -36,3 +36,8 @@ def test_what_is_no_public_key_is_said_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
     assert "public key" in refused(capsys, "--file", str(tmp_path / "nowhere"), "--oem-key", key)
+
+
+def test_files_that_are_there_are_saved_nowhere_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The folder would not be made, and nothing would say so."""
+    assert "give MODEL, not --file" in refused(capsys, "--file", str(tmp_path), "--save", str(tmp_path / "elsewhere"))
