@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import get_args
@@ -44,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_action(actions, "revoke-code", _revoke_code, "revoke a code that was not used", "ID", "CODE_ID", reason=True)
     rotate = add_action(actions, "rotate-key", _rotate, "give a plant another key", "ID", reason=True)
     rotate.add_argument("--key", required=True, metavar="U...", help="the new public key that the plant made")
-    _add_overlap(rotate, "24h")
+    _add_overlap(rotate.add_argument, "24h")
     about = "give the OEM's side of the link another key"
     own = add_action(actions, "rotate-coordinator-key", _rotate_own, about, reason=True)
     ends = own.add_mutually_exclusive_group()
-    _add_overlap(ends, "1h")
+    _add_overlap(ends.add_argument, "1h")
     ends.add_argument(
         "--stolen", action="store_true",
         help="the former key ends at once; of what it signed, only the versions that are in the registry now stand",
@@ -123,8 +124,8 @@ def _revoke_code(backend: Backend, args: argparse.Namespace) -> None:
     tell(args, gone, f"enrolment code {args.code_id} is revoked")
 
 
-def _add_overlap(parser: argparse._ActionsContainer, default: str) -> None:
-    parser.add_argument(
+def _add_overlap(add: Callable[..., object], default: str) -> None:
+    add(
         "--overlap", metavar="TIME", default=default, type=_overlap,
         help=f"how long the former key holds too, such as 12h or 2d (default {default}; 0h after a loss)",
     )
