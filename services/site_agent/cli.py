@@ -143,9 +143,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     diagnose.add_argument("--ndjson", action="store_true", help="the input is NDJSON: a line in, a line out")
     diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
-    diagnose.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
     diagnose.add_argument("--coverage", type=float, help="of class sets and intervals (default: the version's own)")
-    diagnose.add_argument("--unsigned", action="store_true", help="use the model whoever made it; nothing is checked")
+    made = diagnose.add_mutually_exclusive_group()
+    made.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")
+    made.add_argument("--unsigned", action="store_true", help="use the model whoever made it; nothing is checked")
     diagnose.set_defaults(run=actions.diagnose)
     add_json(diagnose)
 

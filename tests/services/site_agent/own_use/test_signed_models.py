@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.keys.signing import new_seed_file
+from services.contracts.keys.signing import new_seed_file, public_key
 from services.site_agent.cli import main
 
 
@@ -45,6 +45,9 @@ def test_a_model_of_another_signer_is_refused_and_so_is_one_that_nobody_can_chec
     assert "not by the OEM's key" in capsys.readouterr().err
     assert main(arguments) == 1
     assert "give --oem-key" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--unsigned", "--oem-key", public_key(tmp_path / "other.nk")])
+    assert ended.value.code == 2 and "not allowed with argument" in capsys.readouterr().err, "nothing would be checked"
     assert main([*arguments, "--oem-key", "nonsense"]) == 1
     assert "not a NATS user public key" in capsys.readouterr().err
 
