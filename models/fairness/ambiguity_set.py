@@ -99,17 +99,17 @@ class RelativeSet:
         ``1 - 2 alpha`` that the sites with weight 0 add. ``ProblemError`` for caps that differ over more than 8 sites:
         there the exact value would need every order of the sites.
         """
-        falling = np.arange(self.size, 0, -1.0)
         if self.worst.alike and self.best.alike:
-            corner = self.member(falling)
+            corner = self.member(np.arange(self.size, 0, -1.0))
             return self.size * float(corner @ corner)
         if self.size > _FEW:
             raise ProblemError(
                 f"the skewness of sets whose caps differ is found for at most {_FEW} sites, got {self.size}; "
                 "use equal caps"
             )
-        corners = [self.member(falling[list(order)]) for order in permutations(range(self.size))]
-        return self.size * max(float(corner @ corner) for corner in corners)
+        orders = np.array(list(permutations(range(self.size))))
+        corners = (self.worst.filled(orders) - self.phi * self.best.filled(orders[:, ::-1])) / (1.0 - self.phi)
+        return self.size * float((corners**2).sum(axis=1).max())
 
 
 def _largest_part(worst: FloatArray, best: FloatArray, phi: float) -> float:

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import FloatArray, ProblemError
 from models.geometry.projections import fill
@@ -68,10 +69,13 @@ class CappedSimplex:
 
     def worst(self, values: FloatArray) -> FloatArray:
         """A member (n,) with the largest <c, values>; among sites that tie, the first in order is filled first."""
-        order = np.argsort(-values, kind="stable")
-        filled = np.minimum(np.cumsum(self.caps[order]), 1.0)
-        member = np.empty(self.size)
-        member[order] = np.diff(filled, prepend=0.0)
+        return self.filled(np.argsort(-values, kind="stable"))
+
+    def filled(self, order: NDArray[np.intp]) -> FloatArray:
+        """The member (.., n) that takes the sites in an order (.., n), each up to its cap."""
+        filled = np.minimum(np.cumsum(self.caps[order], axis=-1), 1.0)
+        member = np.empty(order.shape)
+        np.put_along_axis(member, order, np.diff(filled, prepend=0.0, axis=-1), axis=-1)
         return member
 
     def best(self, values: FloatArray) -> FloatArray:
