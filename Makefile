@@ -7,6 +7,7 @@ FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
 PYTHON ?= $(shell $(FIND_PYTHON))
 ARGS ?=
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST = $(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile
 JOBS ?= 3
 N ?= 2000
 SEEDS ?= 1000
@@ -71,13 +72,13 @@ demo: $(VENV)/server.stamp
 
 # Of a part that is asked for nothing is left out.
 test: $(VENV)/dev.stamp
-	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(if $(strip $(ARGS)),$(ARGS),-m "not thorough")
+	@$(PYTEST) $(if $(strip $(ARGS)),$(ARGS),-m "not thorough")
 
 thorough: $(VENV)/dev.stamp
-	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile -m thorough $(ARGS)
+	@$(PYTEST) -m thorough $(ARGS)
 
 check: lint
-	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile -q -m "not server and not thorough" $$($(BIN)/python -m tests.changed) $(ARGS)
+	@$(PYTEST) -q -m "not server and not thorough" $$($(BIN)/python -m tests.changed) $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
@@ -94,7 +95,7 @@ chaos: $(VENV)/dev.stamp
 	@$(THREADS) $(BIN)/python -m tests.chaos --faults $(FAULTS) --seed $(or $(SEED),1) --database $(DATABASE) $(ARGS)
 
 coverage: $(VENV)/dev.stamp
-	@$(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile --cov --cov-report=term -q $(ARGS)
+	@$(PYTEST) --cov --cov-report=term -q $(ARGS)
 
 package: $(VENV)/dev.stamp
 	@rm -rf dist

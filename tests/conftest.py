@@ -38,19 +38,16 @@ SERVERS = {
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need a server, so that ``-m "not server"`` leaves the quick ones, and the thorough ones."""
-    if [Path(argument).name for argument in config.args] == ["tests"] and (vain := named_in_vain(map(_id, items))):
+    whole = [Path(argument).name for argument in config.args] == ["tests"]
+    if whole and (vain := named_in_vain(item.nodeid for item in items)):
         raise pytest.UsageError(f"tests/thorough.py names what is not there: {', '.join(vain)}")
     for item in items:
-        if is_thorough(_id(item)):
+        if is_thorough(item.nodeid):
             item.add_marker("thorough")
         values = getattr(item, "callspec", None)  # of a parametrised test: values, no fixtures, whatever their names
         named = set(getattr(item, "fixturenames", ())) - set(values.params if values else ())
         if SERVERS & named or "postgresql" in item.name:
             item.add_marker("server")
-
-
-def _id(item: pytest.Item) -> str:
-    return item.nodeid
 
 
 def pytest_collection_finish() -> None:

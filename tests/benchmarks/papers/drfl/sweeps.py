@@ -15,6 +15,7 @@ from tests.benchmarks.papers.fdr_svm import command  # first: it keeps the BLAS 
 import sys
 from pathlib import Path
 
+from tests.benchmarks.command import at_least
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drfl.areas import areas, curve_rows, table
 from tests.benchmarks.papers.drfl.methods import METHODS, PAPER_GRID, QUICK_GRID, QUICK_HUBER, Grid
@@ -50,7 +51,7 @@ def main() -> int:
     parser.add_argument(
         "--sets", nargs="+", default=names, choices=names, metavar="NAME", help=f"of {', '.join(names)}"
     )
-    parser.add_argument("--repetitions", type=command.above_zero, metavar="N", help="default 10, quick 3")
+    parser.add_argument("--repetitions", type=at_least(), metavar="N", help="default 10, quick 3")
     args = parser.parse_args()
     scenarios = [scenario for scenario in SCENARIOS if scenario.name in args.sets]
     repetitions = args.repetitions or (3 if args.quick else 10)

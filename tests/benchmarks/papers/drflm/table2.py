@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from models.methods.local_sgd.objectives.base import Rows
+from tests.benchmarks.command import at_least
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drflm.adult import load_adult
 from tests.benchmarks.papers.drflm.clients import FOLDS, folds
@@ -182,7 +183,7 @@ def main() -> int:
     parser.add_argument("--data", default="adult", choices=list(SETS), help="default %(default)s")
     parser.add_argument("--model", default="network", choices=["linear", "network"], help="default %(default)s")
     parser.add_argument(
-        "--rounds", type=command.above_zero, metavar="N", help="of each training (default: 1000; quick: 150)"
+        "--rounds", type=at_least(), metavar="N", help="of each training (default: 1000; quick: 150)"
     )
     parser.add_argument("--folds", type=int, choices=range(1, FOLDS + 1), help="of each seed (default: all)")
     parser.add_argument("--columns", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))

@@ -13,6 +13,8 @@ from typing import Any
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # cells run side by side; spawned processes inherit this
 
+from tests.benchmarks.command import at_least  # noqa: E402 - it loads numpy, which reads them once
+
 
 def parser(description: str | None, name: str, *, jobs: bool = True, quick: bool = True) -> argparse.ArgumentParser:
     """Parser with ``--quick``, ``--json``, ``--out`` and ``--jobs``; what takes seconds leaves out the last or both."""
@@ -25,7 +27,7 @@ def parser(description: str | None, name: str, *, jobs: bool = True, quick: bool
         help="folder of the CSV (the state of the run), the plot and the table (default %(default)s)",
     )
     if jobs:
-        found.add_argument("--jobs", type=above_zero, metavar="N", help="processes (default: all cores)")
+        found.add_argument("--jobs", type=at_least(), metavar="N", help="processes (default: all cores)")
     return found
 
 
@@ -33,7 +35,7 @@ def figure_parser(description: str | None, name: str) -> argparse.ArgumentParser
     """The same for a figure, with ``--repetitions``."""
     found = parser(description, name)
     found.add_argument(
-        "--repetitions", type=above_zero, metavar="N", default=50, help="of a full run (the paper's: %(default)s)"
+        "--repetitions", type=at_least(), metavar="N", default=50, help="of a full run (the paper's: %(default)s)"
     )
     return found
 
@@ -41,13 +43,6 @@ def figure_parser(description: str | None, name: str) -> argparse.ArgumentParser
 def repetitions(args: argparse.Namespace) -> range:
     """Numbers of the repetitions of a figure."""
     return range(1 if args.quick else args.repetitions)
-
-
-def above_zero(text: str) -> int:
-    """A whole number of 1 or more; ``argparse.ArgumentTypeError`` for anything else."""
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number at or above 1")
-    return int(text)
 
 
 def state_file(args: argparse.Namespace) -> Path:

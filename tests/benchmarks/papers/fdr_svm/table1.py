@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
+from tests.benchmarks.command import at_least
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.fdr_svm.catalogue import AS_PRINTED, COLUMNS, printed_name
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
@@ -155,7 +156,7 @@ def main() -> int:
     parser.add_argument("--sets", nargs="+", default=[s.name for s in SETS], choices=[s.name for s in SETS])
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
     parser.add_argument(
-        "--repetitions", type=command.above_zero, metavar="N", help="other than 50 (quick: 10 or 5) repetitions"
+        "--repetitions", type=at_least(), metavar="N", help="other than 50 (quick: 10 or 5) repetitions"
     )
     args = parser.parse_args()
     try:

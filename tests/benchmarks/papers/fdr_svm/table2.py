@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.command import at_least
 from tests.benchmarks.papers.fdr_svm.catalogue import COLUMNS, printed_name
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
 from tests.benchmarks.papers.fdr_svm.choice import Cell, Grid, quick
@@ -103,7 +104,7 @@ def main() -> int:
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument(
-        "--repetitions", type=command.above_zero, metavar="N", help="other than 10 (quick: 2) repetitions"
+        "--repetitions", type=at_least(), metavar="N", help="other than 10 (quick: 2) repetitions"
     )
     args = parser.parse_args()
     wanted = jobs(args.quick, args.columns, args.out.parent / "pump", args.settings, args.repetitions)

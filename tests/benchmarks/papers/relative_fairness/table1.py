@@ -35,6 +35,7 @@ from models.basics import FloatArray
 from models.fairness.indices import gini, relative_unfairness, transformed_lorenz_curve
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.simulation.local_training import train_local
+from tests.benchmarks.command import at_least
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.images import load_images
 from tests.benchmarks.papers.fdr_svm.cells import Job, Row, run_cells
@@ -205,7 +206,7 @@ def main() -> int:
         "--out", type=Path, metavar="DIR", default=Path("benchmark-results") / "relative_fairness" / "table1",
         help="folder of the CSV (the state of the run), the table and the figure (default %(default)s)",
     )
-    parser.add_argument("--jobs", type=command.above_zero, metavar="N", help="processes (default: all cores)")
+    parser.add_argument("--jobs", type=at_least(), metavar="N", help="processes (default: all cores)")
     args = parser.parse_args()
     seeds = range(1 if args.quick else 3)
     jobs = [
