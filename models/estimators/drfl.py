@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.basics import TransportNorm
-from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights
+from models.estimators.choices import ClientWeights, SupportArgument
 from models.estimators.classifier import FederatedClassifier
 from models.estimators.lifting import LiftArgument
 
@@ -80,6 +80,3 @@ class FederatedDRClassifier(FederatedClassifier):
     lift_size: int = 8
     random_state: Any = None
     tuning: str | Mapping[str, Any] | None = None
-
-    def _client_weights(self) -> ClientWeights:
-        return check_client_weights(self.client_weights)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from models.basics import FloatArray, ProblemError, TransportNorm
 from models.conformal.coverage import asked_level
 from models.conformal.cross import OutOfFold, cross_interval
-from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights, chosen_loss, stated_support
+from models.estimators.choices import ClientWeights, SupportArgument, chosen_loss, stated_support
 from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
 from models.estimators.scaling import target_scale
@@ -208,9 +208,6 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         if self.target_cost is not None:
             raise ProblemError("target_cost and label_flip_cost are the same cost by two names: give one of them")
         return number("label_flip_cost", self.label_flip_cost)
-
-    def _client_weights(self) -> ClientWeights:
-        return check_client_weights(self.client_weights)
 
 
 def _middle(targets: FloatArray) -> float:

@@ -15,7 +15,13 @@ from models.basics import FloatArray, ProblemError, TransportNorm
 from models.centralised.bundle import train_at_hand
 from models.conformal.cross import OutOfFold
 from models.cuts.certificate import combined_certificate
-from models.estimators.choices import SupportArgument, chosen_loss, mixture_ball, stated_support
+from models.estimators.choices import (
+    SupportArgument,
+    check_client_weights,
+    chosen_loss,
+    mixture_ball,
+    stated_support,
+)
 from models.estimators.lifting import LiftArgument, kind_of, segments_of, spline_of
 from models.estimators.scaling import RangeScaling, is_scaled, likely_ends
 from models.estimators.sites import Names, site_radii, site_weights
@@ -94,9 +100,6 @@ class RobustFit:
     def _cost(self) -> float:
         raise NotImplementedError
 
-    def _client_weights(self) -> str | Mapping[Any, float] | None:
-        return None
-
     def _couples(self, stated: Statement) -> bool:
         """Whether the planes are coupled after their training."""
         return False
@@ -136,7 +139,8 @@ class RobustFit:
         radii = site_radii(self.radius, names, rows, table.features, cost)
         norm, intercept = self.transport_norm, truth("fit_intercept", self.fit_intercept)
         specs = [RobustSpec(radius, cost / self._target_scale, norm, place, intercept, loss) for radius in radii]
-        shares = site_weights(self._client_weights(), names, rows, self.weights_word)
+        word = self.weights_word  # one without groups has no such parameter
+        shares = site_weights(check_client_weights(getattr(self, word, None), word), names, rows, word)
         return Statement(names, specs, shares, number("client_radius", self.client_radius))
 
     def _tuned(

@@ -14,7 +14,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from models.basics import ProblemError, TransportNorm
-from models.estimators.choices import ClientWeights, SupportArgument, check_client_weights
+from models.estimators.choices import ClientWeights, SupportArgument
 from models.estimators.classifier import FederatedClassifier, RobustClassifier
 from models.estimators.lifting import LiftArgument
 from models.estimators.sites import Sites, sites_of
@@ -193,6 +193,3 @@ class FederatedDRSVC(FederatedClassifier):
         if groups is None and (isinstance(self.weights, Mapping) or isinstance(self.radius, Mapping)):
             raise ProblemError("weights and radius by group need groups, the site of each row")
         return sites_of(groups, n_rows)
-
-    def _client_weights(self) -> ClientWeights:
-        return check_client_weights(self.weights, self.weights_word)

@@ -103,7 +103,7 @@ class _Site:
 def tuned(
     given: str | Mapping[str, Any], table: Table, heads: FloatArray, specs: Sequence[RobustSpec], shares: FloatArray,
     client_norm: object, client_radius: float, splines: Splines | None = None, lift: Lift | None = None,
-    *, couples: bool = False, rows_by_class: FloatArray | None = None, names: Sequence[object] | None = None,
+    *, couples: bool = False, rows_by_class: FloatArray | None = None, names: Sequence[object],
 ) -> Tuned:
     """Choose the terms by cross-validation inside the sites.
 
@@ -114,7 +114,7 @@ def tuned(
     (G,) the weights of the sites; ``splines`` makes a lift of so many segments, None where none may be tried: ``lift``
     is the one that stays. ``couples``: the budget pays for a
     coupling of the planes, too, which comes after the training. ``rows_by_class`` (C,): where "auto" has the loss.
-    ``names`` (G,) are those of the sites in an error (None: their numbers).
+    ``names`` (G,) are those of the sites in an error.
 
     Raises
     ------
@@ -148,9 +148,8 @@ def tuned(
             )
     except TooFewRowsError as error:
         if not isinstance(given, str):
-            name = len(sites) if names is None else names[len(sites)]
             raise TooFewRowsError(
-                f"group {name} cannot be tuned: {error} (fewer folds, or groups that are merged, may do)"
+                f"group {names[g]} cannot be tuned: {error} (fewer folds, or groups that are merged, may do)"
             ) from None
         own = untuned(candidates, "the estimator's", f"a site or more has too few rows for {n_folds} folds")
         return Tuned(tuple(specs), client_radius, lift, lifts, tuple(map(Scored, candidates)), own.why, 0, 0)
