@@ -129,8 +129,10 @@ def tuned(
     if rows_by_class is not None and not is_rare(rows_by_class):
         rows_by_class = None
     lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class, target=loss.task == "regression")
+    by_squares = couples and specs[0].transport_norm == "l2"
+    radii = automatic_radii(loss.name, rare=rows_by_class is not None, by_squares=by_squares)
     candidates = grid(
-        numbers("radius", asked.get("radius", automatic_radii(loss.name, rare=rows_by_class is not None))),
+        numbers("radius", asked.get("radius", radii)),
         numbers("label_flip_cost", asked.get("label_flip_cost", cost)), len(lifts),
         numbers("client_radius", asked.get("client_radius", [client_radius])),
     )
@@ -156,13 +158,13 @@ def tuned(
     each_cost = units.target / units.feature
     racing = {replace(each, label_flip_cost=each.label_flip_cost * each_cost): each for each in candidates}
     firsts = [{name: site.rows[number][0] for name, site in sites.items()} for number in range(len(lifts))]
-    radii = [SiteTerms(name, share, site.rows[0][0].spec.radius, 1.0) for (name, site), share in zip(
+    of_sites = [SiteTerms(name, share, site.rows[0][0].spec.radius, 1.0) for (name, site), share in zip(
         sites.items(), shares.tolist(), strict=True
     )]
     ball = mixture_ball(client_norm, client_radius)
     terms = TuningTerms(
-        tuple(radii), firsts[0]["0"].spec.loss, specs[0].transport_norm, specs[0].fit_intercept, ball.norm,
-        specs[0].support is None,
+        tuple(of_sites), firsts[0]["0"].spec.loss, specs[0].transport_norm, specs[0].fit_intercept, ball.norm,
+        specs[0].support is None, couples,
     )
     sizes = tuple(each.features.shape[1] for each in tables)
     scores = int(np.prod(score_shape(loss, sites["0"].classes)))

@@ -15,6 +15,9 @@ from models.tuning.choice import Rule
 _RADIUS: Final = (0.3, 1.0, 3.0, 10.0)
 _LOGISTIC_RADIUS: Final = (0.1, 0.3, 1.0, 3.0)
 """Log odds of sure answers are some times as large as the margins of a hinge, and the radius is the price of size."""
+_COUPLED_RADIUS: Final = (1.0, 3.0)
+"""What a radius takes off planes of several classes their coupling gives back: scores hardly tell radii apart."""
+_RARE_COUPLED_RADIUS: Final = (0.3, 1.0)
 _RARE_RADIUS: Final = (0.1, 0.3, 1.0)
 """A larger radius is learnt in fewer cuts, so a race would take it for the better one (decision 88)."""
 AUTO_SEGMENTS: Final = 6
@@ -76,6 +79,8 @@ def automatic_lifts(
     return ("products beside splines",) if beside and enough else alone
 
 
-def automatic_radii(loss: str, *, rare: bool = False) -> tuple[float, ...]:
-    """Factors on the radius, with every lift; ``rare``: a class is."""
+def automatic_radii(loss: str, *, rare: bool = False, by_squares: bool = False) -> tuple[float, ...]:
+    """Factors on the radius, with every lift; ``rare``: a class is; ``by_squares``: of several classes, raced so."""
+    if by_squares:
+        return _RARE_COUPLED_RADIUS if rare else _COUPLED_RADIUS
     return _RARE_RADIUS if rare else _LOGISTIC_RADIUS if loss == "logistic" else _RADIUS

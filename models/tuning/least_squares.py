@@ -44,14 +44,17 @@ _PENALTIES = np.logspace(-9, 2, 67)  # in parts of the mean curvature along the 
 _ROUNDING = 1e-13  # added to the curvature, in the same parts: directions of none are left out
 
 
-def is_by_squares(terms: TuningTerms, candidates: Sequence[Candidate]) -> bool:
-    """Whether a race goes by squares: a target's loss that is alike above and below, l2, no bounds, no mixtures."""
+def is_by_squares(terms: TuningTerms, candidates: Sequence[Candidate], heads: int = 1) -> bool:
+    """Whether a race goes by squares: in l2, without bounds and mixtures.
+
+    Of a target's loss that is alike above and below; of three classes or more, each against the rest by the logistic
+    loss, whose planes are coupled at the end (``class_squares``).
+    """
     loss = terms.loss
-    return (
-        loss.task == "regression" and terms.unbounded and terms.transport_norm == "l2"
-        and not (isinstance(loss, Pinball) and loss.quantile != 0.5)
-        and all(each.mixture_radius == 0.0 for each in candidates)
-    )
+    plain = terms.unbounded and terms.transport_norm == "l2" and all(each.mixture_radius == 0.0 for each in candidates)
+    if loss.task == "classification":
+        return plain and terms.coupled and terms.fit_intercept and heads > 2 and loss.name == "logistic"
+    return plain and not (isinstance(loss, Pinball) and loss.quantile != 0.5)
 
 
 def of_squares(problems: Sequence[SiteProblem], row_weights: FloatArray | None = None) -> list[SiteProblem]:

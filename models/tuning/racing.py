@@ -26,6 +26,8 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.tuning.budget import Budget
 from models.tuning.candidates import Candidate, flips_order
 from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
+from models.tuning.class_squares import ClassSquares
+from models.tuning.head_pools import HeadPools
 from models.tuning.least_squares import MOST_QUESTIONS, LeastSquares, is_by_squares
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs, stay
 from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms
@@ -33,7 +35,6 @@ from models.tuning.starts import first_steps, mean_end
 
 _MOST_EXCHANGES = 10  # of cuts in a rung: more with fewer cuts each choose no better (decision 94)
 _AT_ONCE = 3  # cuts of one lift and fold in an exchange, of as many candidates: more are too near to one another
-_WIDE = 0.5  # gap at which where the model points says more of classes than the best point that was asked
 
 
 class Tuner:
@@ -62,7 +63,7 @@ class Tuner:
         self.live = self.candidates
         if not self._pays():  # the cheapest race of all: most leave by one fold
             self.rungs = rungs(len(candidates), n_folds, first=1)
-        self._squares = is_by_squares(terms, candidates)
+        self._squares = is_by_squares(terms, candidates, heads)
         self._scored = {each: Scored(each) for each in candidates}
         self._rung, self._done, self._pending = 0, 0, Exchange((), scored=False)
         self._weights: dict[tuple[Candidate, int], FloatArray] = {}
@@ -109,9 +110,7 @@ class Tuner:
                 begun = replace(part, weights=mean_end(self.terms, told), penalty=None)
                 self._starts.setdefault((part.candidate.lift, part.fold), []).append(begun)
                 continue
-            for head, pool in enumerate(self._pools[part.candidate.lift, part.fold]):
-                of_head = {site: {name: array[head] for name, array in each.items()} for site, each in told.items()}
-                pool.add(part.candidate, part.weights[head], of_head)
+            self._pools[part.candidate.lift, part.fold].add(part.candidate, part.weights, told)
 
     def tell_scores(self, scores: Sequence[float]) -> None:
         """Scores of what the last exchange was told; NaN where nothing was counted."""
@@ -136,13 +135,19 @@ class Tuner:
 
     def _new_rung(self) -> None:
         """Nothing known, by lift and fold of the rung: one pool for each head."""
-        kind = LeastSquares if self._squares else SharedCuts
-        self._pools: dict[tuple[int, int], list[SharedCuts | LeastSquares]] = {
-            (lift, fold): [kind(self.terms, self.sizes[lift]) for _ in range(self.heads)]
+        self._pools: dict[tuple[int, int], HeadPools | ClassSquares] = {
+            (lift, fold): self._pool(self.sizes[lift])
             for lift in sorted({each.lift for each in self.live}) for fold in self.rungs[self._rung].folds
         }
         self._near_enough: dict[tuple[int, int], set[Candidate]] = {}
         self._starts: dict[tuple[int, int], list[Asked]] = {}
+
+    def _pool(self, n_features: int) -> HeadPools | ClassSquares:
+        """Nothing known of all heads of a lift with a fold held out."""
+        if self._squares and not self._has_target:
+            return ClassSquares(self.terms, n_features, self.heads)
+        kind = LeastSquares if self._squares else SharedCuts
+        return HeadPools([kind(self.terms, n_features) for _ in range(self.heads)], self._has_target)
 
     def _exchanges(self) -> int:
         """Exchanges of cuts in the rung: as many as the rounds allow, a score of every rung set aside."""
@@ -182,21 +187,21 @@ class Tuner:
 
     def _needy(self, key: tuple[int, int]) -> list[Asked]:
         """Candidates of a lift whose gap is wide with a fold held out, the one asked least first."""
-        pools, (lift, fold) = self._pools[key], key
+        pool, (lift, fold) = self._pools[key], key
         near_enough = self._near_enough.setdefault(key, set())
         own = flips_order([each for each in self.live if each.lift == lift])
-        order = sorted(own, key=lambda each: pools[0].asked(each))
-        if not pools[0].asked(own[0]):
-            return [Asked(own[0], fold, np.zeros((self.heads, pools[0].dimension)), squares=self._squares)]
+        order = sorted(own, key=lambda each: pool.asked(each))
+        if not pool.asked(own[0]):
+            return [Asked(own[0], fold, np.zeros((self.heads, pool.dimension)), squares=self._squares)]
         if self._starts.get(key):
             return list(self._starts[key])
         found = []
         for candidate in order:
             if candidate in near_enough:  # more cuts bring its bounds no further apart
                 continue
-            steps = [pool.step(candidate) for pool in pools]
-            if max(step.gap for step in steps) > COARSE:
-                found.append(Asked(candidate, fold, np.stack([step.point for step in steps]), squares=self._squares))
+            step = pool.step(candidate)
+            if step.gap > COARSE:
+                found.append(Asked(candidate, fold, step.point, squares=self._squares))
             else:
                 near_enough.add(candidate)
             if len(found) == (1 if self._squares else _AT_ONCE):
@@ -204,13 +209,12 @@ class Tuner:
         return found
 
     def _to_score(self) -> tuple[Asked, ...]:
-        found, wide = [], math.inf if self._has_target else _WIDE
+        found = []
         for candidate in self.live:
             gaps = []
             for fold in self.rungs[self._rung].folds:
-                steps = [pool.step(candidate) for pool in self._pools[candidate.lift, fold]]
-                gaps.append(max(step.gap for step in steps))
-                weights = np.stack([step.point if step.gap > wide else step.best for step in steps])
+                weights, gap = self._pools[candidate.lift, fold].scored(candidate)
+                gaps.append(gap)
                 self._weights.pop((candidate, fold), None)
                 self._weights[candidate, fold] = weights
                 found.append(Asked(candidate, fold, weights))

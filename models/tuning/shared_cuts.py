@@ -46,7 +46,10 @@ _NO_FLIPS = 1e-9  # share of a radius that is rounding
 
 @dataclass(frozen=True)
 class TuningTerms:
-    """What the server knows of the problem: the sites with their radii by the rule, and what all candidates share."""
+    """What the server knows of the problem: the sites with their radii by the rule, and what all candidates share.
+
+    ``coupled``: planes of several classes are, after the training (``coupling``).
+    """
 
     sites: tuple[SiteTerms, ...]
     loss: Loss
@@ -54,6 +57,7 @@ class TuningTerms:
     fit_intercept: bool
     mixture_norm: MixtureNorm = "l2"
     unbounded: bool = True
+    coupled: bool = False
 
     @property
     def weights(self) -> FloatArray:

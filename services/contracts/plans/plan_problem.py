@@ -89,7 +89,7 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
     for problem, fit in fits.items():
         if not fit:
             raise ProblemError(problem)
-    found = grid_of(plan, len(asset_type.features))
+    found = grid_of(plan, asset_type)
     if len(found.candidates) > MOST_CANDIDATES:
         raise ProblemError(f"a tuning tries at most {MOST_CANDIDATES} candidates, the grid has {len(found.candidates)}")
     if plan.reveal == "sums":
@@ -100,13 +100,14 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
             raise ProblemError("a polytope speaks of the features themselves: leave the lifts out of the tuning")
 
 
-def grid_of(plan: Plan, n_features: int, rows_by_class: FloatArray | None = None) -> TuningGrid:
+def grid_of(plan: Plan, asset_type: AssetType, rows_by_class: FloatArray | None = None) -> TuningGrid:
     """The grid of a plan with a tuning, by rows (C,) by class where one is rare; ``ProblemError`` for a grid of one."""
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(
-        plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, n_features, loss=spec.loss.name,
-        with_lifts=lifted, rows_by_class=rows_by_class,
+        plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, len(asset_type.features),
+        loss=spec.loss.name, with_lifts=lifted, rows_by_class=rows_by_class,
+        by_squares=couples(plan, asset_type) and spec.transport_norm == "l2",
     )
 
 

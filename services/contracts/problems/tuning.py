@@ -106,17 +106,19 @@ def settled(tuning: TuningChoice) -> TuningSpec | None:
 def tuning_grid(
     tuning: TuningChoice, lift: LiftSpec | None, cost: float, mixture_radius: float, n_features: int, *,
     loss: LossName = "hinge", with_lifts: bool = True, rows_by_class: FloatArray | None = None,
+    by_squares: bool = False,
 ) -> TuningGrid:
     """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one.
 
-    ``rows_by_class`` (C,): for "auto", where the sites told them and one class is rare.
+    ``rows_by_class`` (C,): for "auto", where the sites told them and one class is rare. ``by_squares``: its
+    race of several classes goes by squares (``models.tuning.class_squares``).
     """
     if isinstance(tuning, str):
         target = get_loss(loss).task == "regression"
         kinds = automatic_lifts(n_features, rows_by_class, target=target) if with_lifts else ()
         own = () if lift is None and kinds and "none" not in kinds else (lift,)
         lifts = tuple(dict.fromkeys((*own, *(_automatic_lift(each, n_features) for each in kinds if each != "none"))))
-        radii = automatic_radii(loss, rare=rows_by_class is not None)
+        radii = automatic_radii(loss, rare=rows_by_class is not None, by_squares=by_squares)
         return TuningGrid(grid(radii, (cost,), len(lifts), (mixture_radius,)), lifts)
     spec = tuning or TuningSpec()
     lifts = tuple(None if each == "none" else each for each in dict.fromkeys(spec.lifts)) or (lift,)

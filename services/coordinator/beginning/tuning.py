@@ -54,7 +54,7 @@ class PlanTuning:
         ``rows_by_class`` (C,): where they were asked, and one class is rare.
         """
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
-        spec, grid = settled(plan.tuning), grid_of(plan, n_features, rows_by_class)
+        spec, grid = settled(plan.tuning), grid_of(plan, asset_type, rows_by_class)
         assert spec is not None
         self._spec, self._loss = spec, plan.spec.loss.loss
         self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)
@@ -67,7 +67,7 @@ class PlanTuning:
             problem = cohort_problem(problem, self._cohorts)
         terms = TuningTerms(
             problem.sites, self._loss, plan.spec.transport_norm, plan.spec.fit_intercept, plan.mixture.norm,
-            plan.spec.support_kind == "unbounded",
+            plan.spec.support_kind == "unbounded", couples(plan, asset_type),
         )
         first = FIRST_ROUNDS if rows_by_class is None else FIRST_RARE_ROUNDS
         rounds = min(before[0].rounds if before and before[0].rounds else first, plan.max_rounds)

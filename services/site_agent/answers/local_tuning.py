@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray, ProblemError
 from models.cohorts.fixed_point import Words, to_words
+from models.losses.joint import JointLoss
 from models.losses.regression import Pinball
 from models.methods.guard import Guard
 from models.methods.row_account import Accounted, RowAccount, joined
@@ -127,8 +128,8 @@ def _cuts(
     if part.penalty is not None:
         return _over_all(answer_start(problems, part.penalty, FoldGuard(guard, kept)), kept, spec)
     if part.squares:
-        if spec.loss.task != "regression":
-            raise ProblemError(f"squares are of a target, the loss is {spec.loss.name}")
+        if isinstance(problems[0].spec.loss, JointLoss):
+            raise ProblemError(f"squares are of a target or of classes one against the rest, not of {spec.loss.name}")
         counts = row_counts(draw, len(rows))[kept]
         problems = tuple(of_squares(problems, counts / counts.mean()))
     size = problems[0].features.shape[1] + int(spec.fit_intercept)

@@ -262,7 +262,7 @@ def test_the_gap_of_a_candidate_is_the_widest_of_its_folds_when_they_are_scored(
         site.folds = deal_rows(site.lifts[0], site.classes, 3, 0)
     tuner = race(tuner_of(plants, Budget(OneTraining(4, 400.0), 3.0), n_folds=3), plants, get_loss("hinge"))
     gaps = [
-        [tuner._pools[each.candidate.lift, fold][0].step(each.candidate).gap for fold in range(3)]
+        [tuner._pools[each.candidate.lift, fold].step(each.candidate).gap for fold in range(3)]
         for each in tuner.scored
     ]
     assert [each.gap for each in tuner.scored] == pytest.approx([max(each) for each in gaps])

@@ -131,8 +131,10 @@ def test_auto_learns_several_classes_by_the_logistic_loss() -> None:
     found = with_automatic_loss(before, GRADES)
     assert found.spec.loss.name == "logistic" and before.spec.loss.name == "hinge"
     assert found.model_copy(update={"spec": before.spec}) == before, "nothing else changes"
-    factors = [sorted({each.radius for each in grid_of(each, 2).candidates}) for each in (before, found)]
-    assert factors == [[0.3, 1.0, 3.0, 10.0], [0.1, 0.3, 1.0, 3.0]], "log odds are larger than margins"
+    in_l1 = plan(spec={"loss": {"name": "logistic"}, "transport_norm": "l1"})
+    factors = [sorted({each.radius for each in grid_of(each, GRADES).candidates}) for each in (before, in_l1, found)]
+    assert factors[:2] == [[0.3, 1.0, 3.0, 10.0], [0.1, 0.3, 1.0, 3.0]], "log odds are larger than margins"
+    assert factors[2] == [1.0, 3.0], "squares tell lifts apart, and radii hardly"
 
 
 def test_the_plants_tune_and_train_several_classes_by_it_and_the_run_keeps_it(

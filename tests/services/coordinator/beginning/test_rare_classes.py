@@ -65,9 +65,9 @@ def test_enough_rare_faults_are_learnt_with_products_beside_splines_without_a_ra
     assert trained.certificate.gap <= 1e-3 and trained.weights.shape[1] == (14 if lifts == 1 else trained.weights.size)
 
 
-@pytest.mark.parametrize(("share", "radii"), [(0.06, 3), (0.3, 4)])
+@pytest.mark.parametrize(("share", "radii"), [(0.06, {0.3, 1.0}), (0.3, {1.0, 3.0})])
 def test_several_classes_of_which_one_is_rare_are_tuned_as_two_are(
-    works: FakeWorks, monkeypatch: pytest.MonkeyPatch, share: float, radii: int
+    works: FakeWorks, monkeypatch: pytest.MonkeyPatch, share: float, radii: set[float]
 ) -> None:
     monkeypatch.setattr(fake_ports, "RIG", GRADES)
     for plant in works.plants.values():
@@ -75,21 +75,21 @@ def test_several_classes_of_which_one_is_rare_are_tuned_as_two_are(
     run = tuned(works, works.run(tuning="auto"))
     asked, curve = tune_tasks(works, run), run.plan.tuned
     assert curve is not None and asked[0].tuning.pooled and not any(map(np.any, asked[0].arrays.values()))
-    assert ("for a class has less than 8% of the rows" in curve.why) is (radii == 3)
-    assert len({each.radius for each in curve.candidates}) == radii
-    assert len({each.lift for each in curve.candidates}) == radii - 1, "products of more features where none is rare"
+    assert ("for a class has less than 8% of the rows" in curve.why) is (share < RARE_SHARE)
+    assert {each.radius for each in curve.candidates} == radii
+    assert len({each.lift for each in curve.candidates}) == 2 + (share > RARE_SHARE), "products where none is rare"
     assert curve.rounds == len(asked) <= 3 * curve.reference_rounds
 
 
 def test_a_lift_of_the_plan_is_tried_beside_it(works: FakeWorks) -> None:
     own = FourierLiftSpec(components=5, bandwidth=1.0)
     rows = np.array([900.0, 40.0])
-    assert grid_of(plan(spec={"lift": own}), 2, rows).lifts == (own, BESIDE)
-    assert grid_of(plan(spec={"lift": BESIDE}), 2, rows).lifts == grid_of(plan(), 2, rows).lifts == (BESIDE,)
-    assert grid_of(plan(tuning={"radius": [1.0, 3.0], "lifts": ["none"]}), 2, rows).lifts == (None,)
+    assert grid_of(plan(spec={"lift": own}), RIG, rows).lifts == (own, BESIDE)
+    assert grid_of(plan(spec={"lift": BESIDE}), RIG, rows).lifts == grid_of(plan(), RIG, rows).lifts == (BESIDE,)
+    assert grid_of(plan(tuning={"radius": [1.0, 3.0], "lifts": ["none"]}), RIG, rows).lifts == (None,)
     few = np.array([900.0, 12.0])
-    assert grid_of(plan(spec={"lift": own}), 2, few).lifts == (own, SIX)
-    assert grid_of(plan(), 2, few).lifts == (None, SIX) == grid_of(plan(), 2).lifts[:2]
+    assert grid_of(plan(spec={"lift": own}), RIG, few).lifts == (own, SIX)
+    assert grid_of(plan(), RIG, few).lifts == (None, SIX) == grid_of(plan(), RIG).lifts[:2]
 
 
 @pytest.mark.parametrize(

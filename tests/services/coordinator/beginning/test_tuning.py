@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.run import Run
+from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
-from services.contracts.plans.plan_problem import check_problem
+from services.contracts.plans.plan_problem import check_problem, grid_of
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import TuningCurve
 from services.coordinator.run_state.run_errors import TooFewSitesError
@@ -234,14 +235,17 @@ def test_a_table_without_meaning_is_no_plan(tuning: Any, line: str) -> None:
         Plan.model_validate({"name": "p", "asset_type": "rig", "tuning": tuning})
 
 
-def test_auto_is_a_grid_that_is_fixed_and_a_plan_without_tuning_has_none() -> None:
-    from services.contracts.plans.plan_problem import grid_of
+def measured(n_features: int) -> AssetType:
+    features = tuple(Feature(name=f"s{number}", unit="1", low=0, high=1) for number in range(n_features))
+    return RIG.model_copy(update={"features": features})
 
+
+def test_auto_is_a_grid_that_is_fixed_and_a_plan_without_tuning_has_none() -> None:
     plan = Plan.model_validate({"name": "p", "asset_type": "rig", "tuning": "auto"})
-    found = grid_of(plan, 3)
+    found = grid_of(plan, measured(3))
     assert [getattr(lift, "segments", None) for lift in found.lifts] == [None, 6, 1]
     assert found.sizes(3) == (3, 18, 9) and len(found.candidates) == 12
-    assert len(grid_of(plan, 22).lifts) == 2, "products of many features are too many numbers"
+    assert len(grid_of(plan, measured(22)).lifts) == 2, "products of many features are too many numbers"
     spec = settled(plan.tuning)
     assert spec is not None and (spec.folds, spec.rule, spec.budget) == (3, "best", 3.0)
     assert Plan.model_validate({"name": "p", "asset_type": "rig"}).tuning is None

@@ -1,4 +1,4 @@
-"""Questions of squares at the door: gradients of a target's rows, whose kind is any, and which classes do not have."""
+"""Questions of squares at the door: gradients of a target's rows or of classes, each against the rest; of any kind."""
 
 from __future__ import annotations
 
@@ -98,11 +98,57 @@ def test_gradients_of_all_folds_show_no_row_in_their_differences(measured: Any) 
     assert not rows_shown(site, slopes)
 
 
-def test_classes_have_no_squares(make_site: Any) -> None:
-    site = make_site(policy=rules(exposure_limit=1.0))
-    tuning = {"folds": 5, "seed": 3, "lifts": [None], "parts": [part(0, squares=True)], "scored": False}
-    fixed = TrainingSpec.model_validate({"radius": {"rule": "fixed", "value": 0.01}})
-    answer = site.ask("tune", round=1, method=METHOD, spec=fixed, arrays={"point_0": POINT}, tuning=tuning)
+def three(make_site: Any, make_table: Any, three_classes: Any, **changes: Any) -> Any:
+    """A plant with rows of three classes."""
+    rows = make_table(120, tuple(each.name for each in three_classes.fault_classes))
+    return make_site(rows, asset_type=three_classes, policy=rules(**changes))
+
+
+def asked_of_classes(site: Any, arrays: dict[str, Any], *parts: dict[str, Any], number: int = 1, **spec: Any) -> Any:
+    stated = {"loss": {"name": "logistic"}, "radius": {"rule": "fixed", "value": 0.01}} | spec
+    tuning = {"folds": 5, "seed": 3, "lifts": [None], "parts": list(parts), "scored": False}
+    return site.ask(
+        "tune", round=number, method=METHOD, spec=TrainingSpec.model_validate(stated), arrays=arrays, tuning=tuning
+    )
+
+
+def test_the_heads_of_classes_have_one_matrix(make_site: Any, make_table: Any, three_classes: Any) -> None:
+    """Gradients of unlike heads at one point differ as they do at zero: by the classes' own sums, and nothing else."""
+    site = three(make_site, make_table, three_classes, exposure_limit=1.0, nearness_limit=0.0)
+    points = np.zeros((3, 4)), np.repeat(POINT, 3, axis=0)
+    told = [
+        asked_of_classes(site, {"point_0": each}, part(0, squares=True), number=number).arrays["slope_0"]
+        for number, each in enumerate(points, start=1)
+    ]
+    products = told[1] - told[0]
+    np.testing.assert_allclose(products, np.repeat(products[:1], 3, axis=0), atol=1e-9)
+    assert np.abs(products[0]).max() > 1e-3 and np.abs(told[0][0] - told[0][1]).max() > 1e-3
+    train = site.door._vault.current().train
+    kept = deal_rows(train.features, train.classes, 5, 3) != 0
+    shares = (1.0 - told[0][:, -1]) / 2.0
+    assert shares == pytest.approx([np.mean(train.classes[kept] == k) for k in range(3)], rel=0.3)
+    assert not np.allclose(shares, [np.mean(train.classes[kept] == k) for k in range(3)], atol=1e-4), "as often as drawn"
+
+
+def test_gradients_of_classes_show_no_row_in_their_differences(
+    make_site: Any, make_table: Any, three_classes: Any
+) -> None:
+    site, slopes = three(make_site, make_table, three_classes, nearness_limit=0.0), []
+    random = np.random.default_rng(0)
+    for number in range(1, 9):
+        points = random.normal(size=(3, 4)) * (number > 1)
+        points /= np.maximum(np.abs(points).sum(axis=1, keepdims=True), 1e-12)
+        parts = [part(fold, squares=True) for fold in range(5)]
+        answer = asked_of_classes(site, {f"point_{j}": points for j in range(5)}, *parts, number=number)
+        assert isinstance(answer, SiteUpdate)
+        slopes += [head for j in range(5) for head in answer.arrays[f"slope_{j}"]]
+    assert not rows_shown(site, slopes)
+
+
+def test_all_classes_as_one_problem_have_no_squares(make_site: Any, make_table: Any, three_classes: Any) -> None:
+    site = three(make_site, make_table, three_classes, exposure_limit=1.0)
+    joint = {"loss": {"name": "hinge"}, "multi_class": "crammer_singer"}
+    answer = asked_of_classes(site, {"point_0": np.zeros((1, 4))}, part(0, squares=True), **joint)
     assert isinstance(answer, SiteRefusal) and answer.code == "bad_task"
 
 
