@@ -77,11 +77,14 @@ def test_where_heads_span_all_directions_the_planes_are_fishers(seed: int, price
     np.testing.assert_allclose(found, own, rtol=1e-4, atol=1e-4 * np.abs(own).max())
 
 
-def test_a_head_without_a_price_goes_from_the_other_classes_middle_to_its_own() -> None:
+def test_a_head_that_is_hardly_paid_for_goes_from_the_other_classes_middle_to_its_own() -> None:
+    """At zero the risk falls by pi_k (1 - pi_k) ||mu_k - mu_rest|| along that line, which is where it begins to pay."""
     classes = replace(drawn(8, 3, 5), shares=np.array([0.2, 0.7, 0.1]))
-    rest = np.average(classes.means[1:], axis=0, weights=classes.shares[1:])
-    wanted, head = np.linalg.solve(classes.within, classes.means[0] - rest), head_of(classes, 0, 1e-8)
-    assert head @ wanted / np.linalg.norm(head) / np.linalg.norm(wanted) > 1.0 - 1e-3
+    line = classes.means[0] - np.average(classes.means[1:], axis=0, weights=classes.shares[1:])
+    falls = 0.2 * 0.8 * float(np.linalg.norm(line))
+    head = head_of(classes, 0, 0.97 * falls)
+    assert head @ line / np.linalg.norm(head) / np.linalg.norm(line) > 1.0 - 1e-3
+    assert not head_of(classes, 0, 1.03 * falls).any()
 
 
 def test_a_small_price_tells_classes_apart_as_bayes_does_and_shares_count() -> None:
