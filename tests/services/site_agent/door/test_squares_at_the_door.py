@@ -126,8 +126,9 @@ def test_the_heads_of_classes_have_one_matrix(make_site: Any, make_table: Any, t
     train = site.door._vault.current().train
     kept = deal_rows(train.features, train.classes, 5, 3) != 0
     shares = (1.0 - told[0][:, -1]) / 2.0
-    assert shares == pytest.approx([np.mean(train.classes[kept] == k) for k in range(3)], rel=0.3)
-    assert not np.allclose(shares, [np.mean(train.classes[kept] == k) for k in range(3)], atol=1e-4), "as often as drawn"
+    exact = [np.mean(train.classes[kept] == k) for k in range(3)]
+    assert shares == pytest.approx(exact, rel=0.3)
+    assert not np.allclose(shares, exact, atol=1e-4), "each row as often as drawn"
 
 
 def test_gradients_of_classes_show_no_row_in_their_differences(
