@@ -74,6 +74,20 @@ def test_a_key_that_is_taken_from_a_file_signs_webhooks_as_before(shell: Any, tm
     assert digits[:DIGITS] in table and digits[:DIGITS + 1] not in table, "so many digits are enough to compare"
 
 
+def test_another_key_from_a_file_ends_the_secrets_of_webhooks_and_a_key_for_something_else_is_refused(
+    shell: Any, tmp_path: Path
+) -> None:
+    begin_with_keys(settings_of(shell))
+    shell.good("webhook", "add", "https://watch.example.com/hook")
+    (tmp_path / "another").write_text("5a" * 32)
+    said = shell.read("key", "replace", WEBHOOKS, "--file", str(tmp_path / "another"), "--reason", "the older one")
+    assert said["webhooks_to_add_anew"] == 1
+    held, pseudonyms = (shell.home / WEBHOOKS).read_bytes(), str(shell.home / PSEUDONYMS)
+    said = shell.refused("key", "replace", WEBHOOKS, "--file", pseudonyms, "--reason", "the older one")
+    assert said.endswith(f"{pseudonyms} holds the service's {PSEUDONYMS}: name a file with a {WEBHOOKS}")
+    assert (shell.home / WEBHOOKS).read_bytes() == held
+
+
 def full(*_: object) -> None:
     raise OSError(28, "No space left")
 
