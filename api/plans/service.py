@@ -10,6 +10,7 @@ from api.backend.actor import Actor, record
 from api.backend.trial import changing
 from api.backend.wiring import Backend
 from api.plans.checks import check_plan, check_sites, check_training
+from services.contracts.base import check_order
 from services.contracts.errors import ConflictError
 from services.contracts.history.plan_notices import plan_notices
 from services.contracts.history.records import PlanRecord, PlanVersion
@@ -47,7 +48,11 @@ def listed(
 def given_by(
     versions: Iterable[PlanVersion], actor: str | None, since: datetime | None, until: datetime | None
 ) -> list[PlanVersion]:
-    """Those of a plan's versions that ``actor`` gave, from ``since`` to before ``until``; None: all."""
+    """Those of a plan's versions that ``actor`` gave, from ``since`` to before ``until``; None: all.
+
+    ``InvalidInputError`` where ``until`` comes before ``since``.
+    """
+    check_order(since, until)
     return [
         each for each in versions
         if actor in (None, each.actor) and (since is None or each.created_at >= since)

@@ -9,6 +9,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.access.identity import Role
+from services.contracts.base import check_order
 from services.contracts.errors import UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent, ChainReport
 from services.round_store.database.documents import metadata, sentence
@@ -81,7 +82,11 @@ class AuditRepository(Repository):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[AuditEvent]:
-        """Events, newest first; of one actor, action, target or time, or numbered below ``before``, where given."""
+        """Events, newest first; of one actor, action, target or time, or numbered below ``before``, where given.
+
+        ``InvalidInputError`` where ``until`` comes before ``since``.
+        """
+        check_order(since, until)
         wanted = narrowed(
             select(AuditEventRow).order_by(AuditEventRow.number.desc()),
             (AuditEventRow.actor, actor), (AuditEventRow.action, action), (AuditEventRow.target, target),

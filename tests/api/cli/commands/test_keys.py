@@ -32,6 +32,7 @@ def test_a_lost_key_is_replaced_by_a_command_with_an_entry(shell: Any) -> None:
     with pytest.raises(OtherKeyError):
         begin_with_keys(settings_of(shell))
     assert shell.run("key", "replace", WEBHOOKS)[0] == 2, "a reason is needed"
+    assert shell.run("key", "replace", WEBHOOKS, "--reason", " no ")[0] == 2, "of three characters at least"
     said = shell.read("key", "replace", WEBHOOKS, "--reason", "the disk was lost")
     assert said["webhooks_to_add_anew"] == 1
     begin_with_keys(settings_of(shell))
