@@ -122,6 +122,8 @@ def _runtime(folder: Path, runtime: Path | None) -> BusFiles:
         raise InvalidInputError(f"{folder} has no {', '.join(missing)}; `ballast bus init` makes a server's folder")
     if runtime is None:
         return BusFiles(folder)
+    if runtime.resolve() == folder.resolve():
+        raise InvalidInputError(f"--runtime names the server's own folder, {folder}: leave it out, or give another")
     private_folder(runtime)
     for name in KEPT:
         shutil.copyfile(folder / name, runtime / name)
