@@ -10,7 +10,6 @@ from api.backend.actor import Actor, record
 from api.backend.trial import changing
 from api.backend.wiring import Backend
 from api.plans.checks import check_plan, check_sites, check_training
-from services.contracts.base import check_order
 from services.contracts.errors import ConflictError
 from services.contracts.history.plan_notices import plan_notices
 from services.contracts.history.records import PlanRecord, PlanVersion
@@ -18,6 +17,7 @@ from services.contracts.history.run import OrderedRun, Run
 from services.contracts.plans.overrides import tuning_alone, with_overrides
 from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_changes import plan_changes
+from services.contracts.time_span import check_order
 
 
 def create(

@@ -8,8 +8,6 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, StringConstraints
 
-from services.contracts.errors import InvalidInputError
-
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
 """What a name looks like."""
 TITLE_PATTERN = r"^[^\x00-\x1f\x7f]+$"
@@ -43,12 +41,6 @@ def in_utc(moment: datetime) -> datetime:
 
 Moment = Annotated[AwareDatetime, AfterValidator(in_utc)]
 """A moment that somebody gives, with its zone; held in UTC."""
-
-
-def check_order(since: datetime | None, until: datetime | None) -> None:
-    """Hold a span of time to its order; ``InvalidInputError`` where it ends before it begins."""
-    if since is not None and until is not None and until < since:
-        raise InvalidInputError(f"until {until:%Y-%m-%d %H:%M:%S} comes before since {since:%Y-%m-%d %H:%M:%S} (UTC)")
 
 
 def place_of(parts: Sequence[int | str]) -> tuple[int | str, ...]:

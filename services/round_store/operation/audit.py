@@ -9,9 +9,9 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.access.identity import Role
-from services.contracts.base import check_order
 from services.contracts.errors import UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent, ChainReport
+from services.contracts.time_span import check_order
 from services.round_store.database.documents import metadata, sentence
 from services.round_store.database.queries import narrowed, page, table_of
 from services.round_store.database.session import Repository, utc_now
