@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001, it has no public name
 
 AnyContract = TypeVar("AnyContract", bound=Contract)
+AnyValue = TypeVar("AnyValue")
 Do = Callable[[Backend, argparse.Namespace], int | None]
 """What an action does; its exit code, None for 0."""
 LEAST_REASON, MOST_REASON = 3, 500
@@ -138,6 +139,16 @@ def note_asset_type(backend: Backend, name: str | None) -> None:
     if name is not None:
         known = (each.asset_type.name for each in backend.store.asset_types.list_asset_types())
         note_unknown("asset type", name, known)
+
+
+def once(option: str, pairs: Iterable[tuple[str, AnyValue]]) -> dict[str, AnyValue]:
+    """What an option gives for each name; ``InvalidInputError`` where it gives one twice."""
+    found: dict[str, AnyValue] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInputError(f"{option} gives {name} twice: give it once")
+        found[name] = value
+    return found
 
 
 def print_list(args: argparse.Namespace, found: Iterable[Any], columns: Mapping[str, Column]) -> None:

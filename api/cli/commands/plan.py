@@ -21,6 +21,7 @@ from api.cli.common import (
     add_times,
     add_yes_or_no,
     note_asset_type,
+    once,
     print_json,
     print_list,
     run_action,
@@ -229,7 +230,7 @@ def _delete(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _trigger(backend: Backend, args: argparse.Namespace) -> None:
-    run = plans.trigger(backend, local_administrator(), args.name, args.reason, dict(args.overrides))
+    run = plans.trigger(backend, local_administrator(), args.name, args.reason, once("--set", args.overrides))
     _tell_order(backend, args, run)
     _tell_notices(run.notices)
 
