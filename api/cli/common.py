@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001, it has no public name
 
 AnyContract = TypeVar("AnyContract", bound=Contract)
+AnyValue = TypeVar("AnyValue")
 Do = Callable[[Backend, argparse.Namespace], int | None]
 """What an action does; its exit code, None for 0."""
+LEAST_REASON, MOST_REASON = 3, 500
+"""Characters of a reason that must be given."""
 STATES = frozenset({"status", "agent is"})
 """Columns of which a cell is a state."""
 Column = str | Callable[[Any], Any]
@@ -67,12 +71,26 @@ def add_action(
 
 def add_reason(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """Add ``--reason``."""
-    parser.add_argument("--reason", default="", required=required, help="why; it goes into the audit trail")
+    parser.add_argument(
+        "--reason", default="", required=required, type=_said if required else str,
+        help="why; it goes into the audit trail",
+    )
 
 
-def add_yes_or_no(parser: argparse.ArgumentParser, name: str, about: str) -> None:
-    """Add a filter of a list: ``--name`` for those that are so, ``--no-name`` for those that are not."""
-    parser.add_argument(name, action=argparse.BooleanOptionalAction, default=None, help=about)
+def _said(text: str) -> str:
+    """A reason that must be given, as the API asks for it."""
+    reason = text.strip()
+    if not LEAST_REASON <= len(reason) <= MOST_REASON:
+        raise argparse.ArgumentTypeError(f"say why in {LEAST_REASON} to {MOST_REASON} characters")
+    return reason
+
+
+def add_yes_or_no(parser: argparse.ArgumentParser, name: str, yes: str, no: str) -> None:
+    """Add a filter of a list: ``--name`` for those that are so, or ``--no-name`` for those that are not."""
+    word = name.removeprefix("--")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(name, dest=word, action="store_const", const=True, help=yes)
+    chosen.add_argument(f"--no-{word}", dest=word, action="store_const", const=False, help=no)
 
 
 def add_times(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +121,34 @@ def checked(kind: type[AnyContract], what: str, **values: Any) -> AnyContract:
         return kind(**values)
     except ValidationError as error:
         raise InvalidInputError(f"{what}: {explain(error, kind)}") from None
+
+
+def note_unknown(what: str, name: str | None, known: Iterable[str]) -> None:
+    """Say to stderr that a filter names what is not there, with what was likely meant: an empty list does not tell."""
+    from services.contracts.unknown_keys import nearest
+
+    names = [*known]
+    if name is not None and name not in names:
+        near = nearest(name, names)
+        meant = "" if near is None else f"; did you mean {near}?"
+        print(f"ballast: note: there is no {what} {plain(name)}{meant}", file=sys.stderr)
+
+
+def note_asset_type(backend: Backend, name: str | None) -> None:
+    """Say where a filter's asset type is not there."""
+    if name is not None:
+        known = (each.asset_type.name for each in backend.store.asset_types.list_asset_types())
+        note_unknown("asset type", name, known)
+
+
+def once(option: str, pairs: Iterable[tuple[str, AnyValue]]) -> dict[str, AnyValue]:
+    """What an option gives for each name; ``InvalidInputError`` where it gives one twice."""
+    found: dict[str, AnyValue] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInputError(f"{option} gives {name} twice: give it once")
+        found[name] = value
+    return found
 
 
 def print_list(args: argparse.Namespace, found: Iterable[Any], columns: Mapping[str, Column]) -> None:

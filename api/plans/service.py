@@ -17,6 +17,7 @@ from services.contracts.history.run import OrderedRun, Run
 from services.contracts.plans.overrides import tuning_alone, with_overrides
 from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_changes import plan_changes
+from services.contracts.time_span import check_order
 
 
 def create(
@@ -47,7 +48,11 @@ def listed(
 def given_by(
     versions: Iterable[PlanVersion], actor: str | None, since: datetime | None, until: datetime | None
 ) -> list[PlanVersion]:
-    """Those of a plan's versions that ``actor`` gave, from ``since`` to before ``until``; None: all."""
+    """Those of a plan's versions that ``actor`` gave, from ``since`` to before ``until``; None: all.
+
+    ``InvalidInputError`` where ``until`` comes before ``since``.
+    """
+    check_order(since, until)
     return [
         each for each in versions
         if actor in (None, each.actor) and (since is None or each.created_at >= since)

@@ -25,8 +25,10 @@ def create_code(backend: Backend, actor: Actor, site_id: str, wanted: CodeReques
     """Make a code by which one plant may enrol once; its text is in the answer and nowhere else.
 
     ``ConflictError`` where the site is enrolled and its key is not to be replaced, or the other way round;
-    ``InvalidInputError`` where no asset type is named and it does not follow.
+    ``InvalidInputError`` where no asset type is named and it does not follow, or a new key comes with a description.
     """
+    if wanted.replace_key and wanted.description:
+        raise InvalidInputError("another key leaves a site's description as it is: ask for it without a description")
     certificate = wanted.certificate_sha256 or certificate_digest(backend.settings)
     with backend.store.atomic() as store:
         site = _site(store, site_id)

@@ -29,7 +29,7 @@ def enrol(backend: Backend, actor: Actor, wanted: SiteEnrolment) -> Site:
     with backend.store.atomic() as store:
         _check_asset_types(store, wanted)
         before = next((site for site in store.sites.list_sites() if site.site_id == wanted.site_id), None)
-        site = store.sites.enrol(wanted.site_id, key, wanted.asset_types, wanted.description)
+        site = store.sites.enrol(wanted.site_id, key, tuple(dict.fromkeys(wanted.asset_types)), wanted.description)
         record(store, actor, "site.enrol", f"site:{site.site_id}", before=before, after=site)
     backend.nats_users.refresh()
     return site

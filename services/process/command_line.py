@@ -107,6 +107,28 @@ def standard_input() -> TextIO:
     return sys.stdin
 
 
+def seconds(text: str) -> float:
+    """Argument that is a time to wait, in seconds, for ``type=``."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"give a number of seconds above 0, not {text[:40]!r}")
+    return found
+
+
+def port(text: str) -> int:
+    """Argument that is a TCP port, for ``type=``."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"give a port from 1 to 65535, not {text[:40]!r}")
+    return number
+
+
 def whole_number(text: str, least: int = 1) -> int:
     """Argument that counts something, for ``type=``."""
     try:

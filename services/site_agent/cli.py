@@ -15,8 +15,10 @@ from services.process.command_line import (
     add_json,
     add_ready_json,
     file_trouble,
+    port,
     reader_left,
     say_all,
+    seconds,
     whole_number,
 )
 from services.process.completion import SHELLS, completion
@@ -53,16 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _completion(chosen: argparse.Namespace) -> int:
     print(completion(_parser(), chosen.shell), end="")
     return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"give a number of seconds above 0, not {text[:40]!r}")
-    return seconds
 
 
 def _command(commands: Any, name: str, help_text: str, action: Callable[[argparse.Namespace], int]) -> Any:
@@ -121,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = _command(commands, "run", "answer the OEM's tasks until told to stop", actions.run)
     run.add_argument(
-        "--timeout", type=_seconds, help="give up when no server answers in this many seconds (default: never)"
+        "--timeout", type=seconds, help="give up when no server answers in this many seconds (default: never)"
     )
     about = "open data, key, certificate and ledger, and say what fits and what does not"
     _command(commands, "check", about, actions.check)
@@ -134,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     drift.add_argument("--from-now", action="store_true", help="hold what comes against the rows of now")
 
     console = _command(commands, "console", "serve a page of all this to this machine alone", actions.console)
-    console.add_argument("--port", type=whole_number, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
+    console.add_argument("--port", type=port, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")

@@ -256,6 +256,19 @@ def test_a_bundle_that_was_changed_installs_nothing(bundle: Path, tmp_path: Path
     assert not (tmp_path / "environment").exists()
 
 
+@pytest.mark.parametrize("python", ["./python", "{}/python"])
+def test_the_folder_of_an_installation_is_meant_from_where_the_command_is_typed(
+    bundle: Path, tmp_path: Path, python: str
+) -> None:
+    stand_in = tmp_path / "python"
+    stand_in.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nexit 9\n')
+    stand_in.chmod(0o755)
+    words = ["sh", f"{bundle.name}/install.sh", "site", "environment", python.format(tmp_path)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ), check=False)
+    assert done.returncode == 9, done.stderr
+    assert (tmp_path / "asked").read_text() == f"-m venv {tmp_path}/environment\n"
+
+
 def test_no_patch_of_this_python_needs_what_this_one_does_not() -> None:
     """A bundle, or an image's packages, are collected by one 3.x.y and run by another: Debian 12 has 3.11.2."""
     names = set(load("installed").needed())

@@ -18,7 +18,7 @@ from services.bus.configuration import BusFiles
 from services.bus.reload import running_pid
 from services.bus.server import command
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
-from services.process.command_line import add_json, add_ready_json, print_line, tell
+from services.process.command_line import add_json, add_ready_json, port, print_line, tell
 from services.process.private_files import UMASK, private_folder
 from services.process.settings import Settings
 from services.round_store.database.session import Database, make_engine
@@ -40,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--server", action="append", required=True, metavar="NAME=HOST[,HOST]",
         help="a server and its names in its certificate, the one by which the others find it first; one for each",
     )
-    made.add_argument("--port", type=int, default=CLIENT_PORT, help=f"where plants connect (default {CLIENT_PORT})")
+    made.add_argument("--port", type=port, default=CLIENT_PORT, help=f"where plants connect (default {CLIENT_PORT})")
     made.add_argument(
-        "--websocket-port", type=int, help="where plants connect by WebSocket over TLS, such as 443 (default: nowhere)"
+        "--websocket-port", type=port, help="where plants connect by WebSocket over TLS, such as 443 (default: nowhere)"
     )
-    made.add_argument("--route-port", type=int, default=ROUTE_PORT, help=f"between servers (default {ROUTE_PORT})")
+    made.add_argument("--route-port", type=port, default=ROUTE_PORT, help=f"between servers (default {ROUTE_PORT})")
     add_json(made)
     made.set_defaults(act=_init)
     served = actions.add_parser("serve", help="run one server of a cluster, with the users that the store gives it")
@@ -122,6 +122,8 @@ def _runtime(folder: Path, runtime: Path | None) -> BusFiles:
         raise InvalidInputError(f"{folder} has no {', '.join(missing)}; `ballast bus init` makes a server's folder")
     if runtime is None:
         return BusFiles(folder)
+    if runtime.resolve() == folder.resolve():
+        raise InvalidInputError(f"--runtime names the server's own folder, {folder}: leave it out, or give another")
     private_folder(runtime)
     for name in KEPT:
         shutil.copyfile(folder / name, runtime / name)

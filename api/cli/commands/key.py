@@ -53,12 +53,14 @@ def _short(digits: str | None) -> str | None:
 
 
 def _replace(backend: Backend, args: argparse.Namespace) -> None:
+    before = backend.store.service_keys.find(args.name)
     made = replace_key(backend, local_administrator(), args.name, args.reason, args.file)
     said = [
         f"{backend.service_keys.path(args.name)} has a key with the fingerprint {made[:DIGITS]}; copy the file to the "
         "home folders of all other API processes, and start all of them again",
     ]
-    signed = len(backend.store.webhooks.list_webhooks()) if args.name == WEBHOOKS and args.file is None else 0
+    is_other = before is None or before.fingerprint != made
+    signed = len(backend.store.webhooks.list_webhooks()) if args.name == WEBHOOKS and is_other else 0
     if signed:
         said.append(f"{signed} webhooks have other secrets now: remove them and add them anew")
     value = {"name": args.name, "fingerprint": made, "webhooks_to_add_anew": signed}

@@ -15,6 +15,7 @@ from api.cli.common import (
     add_reason,
     add_yes_or_no,
     checked,
+    note_asset_type,
     print_fields,
     print_json,
     print_list,
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add_action(actions, "list", _list, "list models and their champions", lists=True)
     listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
     listing.add_argument("--prefix", default="", help="whose names begin so")
-    add_yes_or_no(listing, "--champion", "that have a champion, or have none")
+    add_yes_or_no(listing, "--champion", "that have a champion", "that have none")
     show = add_action(actions, "show", _show, "show a model, or one of its versions", "NAME", lists=True)
     show.add_argument("version", metavar="VERSION", nargs="?", help="number or alias; none: the whole model")
     fairness = add_action(
@@ -67,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
+    note_asset_type(backend, args.asset_type)
     print_list(args, queries.model_list(backend, args.asset_type, args.prefix, args.champion), {
         "name": "name", "asset type": "asset_type", "champion": "champion", "challenger": "challenger",
         "champion before": "previous_champion",

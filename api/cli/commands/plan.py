@@ -20,6 +20,8 @@ from api.cli.common import (
     add_actions,
     add_times,
     add_yes_or_no,
+    note_asset_type,
+    once,
     print_json,
     print_list,
     run_action,
@@ -62,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add_action(actions, "list", _list, "list plans", lists=True)
     listing.add_argument("--archived", action="store_true", help="the archived ones too")
     listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
-    add_yes_or_no(listing, "--paused", "that are paused, or are not")
+    add_yes_or_no(listing, "--paused", "that are paused", "that are not")
     add_action(actions, "show", _show, "show a plan as TOML, or as JSON with --json", "NAME", lists=True)
     history = add_action(actions, "history", _history, "list the versions of a plan and who gave them", "NAME")
     history.add_argument("--actor", help="that one actor gave")
@@ -185,6 +187,7 @@ def _list(backend: Backend, args: argparse.Namespace) -> None:
         "name": "plan.name", "asset type": "plan.asset_type", "method": "plan.method", "schedule": "plan.cron",
         "paused": "paused", "sites": lambda item: item.plan.sites or "all", "version": "version",
     }
+    note_asset_type(backend, args.asset_type)
     if args.archived:
         columns["archived"] = "archived"
     print_list(args, plans.listed(backend, args.archived, args.asset_type, args.paused), columns)
@@ -227,7 +230,7 @@ def _delete(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _trigger(backend: Backend, args: argparse.Namespace) -> None:
-    run = plans.trigger(backend, local_administrator(), args.name, args.reason, dict(args.overrides))
+    run = plans.trigger(backend, local_administrator(), args.name, args.reason, once("--set", args.overrides))
     _tell_order(backend, args, run)
     _tell_notices(run.notices)
 

@@ -12,13 +12,13 @@ from typing import get_args
 from api.backend.actor import local_administrator
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, print_fields, print_json, print_list, run_action, tell
+from api.cli.common import add_action, add_actions, note_unknown, print_fields, print_json, print_list, run_action, tell
 from api.runs import service as runs
 from models.losses.catalogue import LossName
 from services.contracts.documents import to_plain
 from services.contracts.history.run import RunStatus
 from services.contracts.problems.tuning_curve import TuningCurve, candidate_words, score_words
-from services.process.command_line import whole_number
+from services.process.command_line import seconds, whole_number
 
 run = run_action
 
@@ -33,11 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_action(actions, "show", _show, "show a run", "RUN_ID", lists=True)
     add_action(actions, "rounds", _rounds, "list the committed rounds of a run", "RUN_ID", lists=True)
     watch = add_action(actions, "watch", _watch, "follow a run; 0 where it completes", "RUN_ID", lists=True)
-    watch.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default 1)")
+    watch.add_argument("--every", type=seconds, default=1.0, metavar="SECONDS", help="between two looks (default 1)")
     add_action(actions, "cancel", _cancel, "ask a run to stop after its present round", "RUN_ID", reason=True)
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
+    if args.plan is not None:
+        note_unknown("plan", args.plan, (each.plan.name for each in backend.store.plans.list_plans(archived=True)))
     print_list(args, backend.store.runs.list_runs(plan=args.plan, status=args.status, limit=args.limit), {
         "id": "run_id", "plan": "plan.name", "status": "status", "rounds": "rounds", "gap": "gap",
         "created": "created_at", "version": "model_version",

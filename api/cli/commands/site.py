@@ -13,12 +13,24 @@ from typing import get_args
 from api.backend.actor import local_administrator
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
-from api.cli.common import add_action, add_actions, checked, print_json, print_list, run_action, tell
+from api.cli.common import (
+    add_action,
+    add_actions,
+    checked,
+    note_asset_type,
+    note_unknown,
+    print_json,
+    print_list,
+    run_action,
+    tell,
+)
 from services.contracts.access.enrolment_records import CodeState
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.site import SiteStatus
 
 run = run_action
+MOST_OVERLAP = timedelta(days=30)
+"""For which a former key holds beside the new one, a plant's or the OEM's."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +126,9 @@ def _enrol_code(backend: Backend, args: argparse.Namespace) -> None:
 def _enrol_codes(backend: Backend, args: argparse.Namespace) -> None:
     shown = ("code_id", "site_id", "asset_type", "created_at", "expires_at", "used_at", "revoked_at", "created_by")
     found = backend.store.enrolment_codes.list_codes(args.id, state=args.state)
+    if not found and args.id is not None:
+        promised = {each.site_id for each in backend.store.enrolment_codes.list_codes()}
+        note_unknown("site", args.id, promised | {each.site_id for each in backend.store.sites.list_sites()})
     print_list(args, found, {name.replace("_", " "): name for name in shown})
 
 
@@ -135,7 +150,10 @@ def _overlap(text: str) -> timedelta:
     found = re.fullmatch(r"([0-9]{1,3})([hd])", text)
     if not found:
         raise argparse.ArgumentTypeError(f"give a time such as 12h, 2d or 0h, not {text[:20]!r}")
-    return timedelta(hours=int(found[1])) if found[2] == "h" else timedelta(days=int(found[1]))
+    overlap = timedelta(hours=int(found[1])) if found[2] == "h" else timedelta(days=int(found[1]))
+    if overlap > MOST_OVERLAP:
+        raise argparse.ArgumentTypeError(f"a former key holds {MOST_OVERLAP.days} days at most, not {text}")
+    return overlap
 
 
 def _rotate(backend: Backend, args: argparse.Namespace) -> None:
@@ -169,6 +187,7 @@ def _oem_key(backend: Backend, args: argparse.Namespace) -> None:
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:
     found = backend.store.sites.list_sites(status=args.status, asset_type=args.asset_type)
+    note_asset_type(backend, args.asset_type)
     now = datetime.now(UTC)
     print_list(args, found, {
         "id": "site_id", "status": "status", "agent is": lambda site: site.presence(now), "notice": "notice",

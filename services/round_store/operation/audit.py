@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent, ChainReport
+from services.contracts.time_span import check_order
 from services.round_store.database.documents import metadata, sentence
 from services.round_store.database.queries import narrowed, page, table_of
 from services.round_store.database.session import Repository, utc_now
@@ -81,7 +82,11 @@ class AuditRepository(Repository):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[AuditEvent]:
-        """Events, newest first; of one actor, action, target or time, or numbered below ``before``, where given."""
+        """Events, newest first; of one actor, action, target or time, or numbered below ``before``, where given.
+
+        ``InvalidInputError`` where ``until`` comes before ``since``.
+        """
+        check_order(since, until)
         wanted = narrowed(
             select(AuditEventRow).order_by(AuditEventRow.number.desc()),
             (AuditEventRow.actor, actor), (AuditEventRow.action, action), (AuditEventRow.target, target),

@@ -25,5 +25,7 @@ def test_the_audit_trail_is_listed_by_pages_and_verified(any_world: Any) -> None
     assert listed(f"?actor={quote(by[:-1])}") == []
     instant = quote(everything[2]["at"])
     assert listed(f"?since={instant}") == everything[:3] and listed(f"?until={instant}") == everything[3:]
+    wrong = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}?since=2030-01-02T00:00Z&until=2030-01-01T00:00Z")
+    assert wrong.status_code == 422 and "comes before since" in wrong.json()["detail"]
     report = any_world.call(Role.ADMINISTRATOR, "GET", f"{path}/verify").json()
     assert report == {"ok": True, "events": count, "head": everything[0]["hash"], "problem": ""}

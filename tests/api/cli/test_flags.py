@@ -167,6 +167,23 @@ def test_a_version_of_a_plan_is_compared_with_the_one_before_it(shell: Any, behi
     assert shell.good("plan", "diff", "nightly", "--from", "1") == "max_rounds: 100 -> 9\n"
 
 
+def test_a_field_is_set_once_for_a_run(shell: Any, behind: Any) -> None:
+    behind.store.asset_types.add(builtin_asset_type("triplex-pump"))
+    behind.store.plans.create(a_plan("nightly"))
+    both = ("--set", "gap=0.1", "--set", "max_rounds=7")
+    said = shell.refused("plan", "trigger", "nightly", *both, "--set", "gap=0.2")
+    assert said == "ballast: --set gives gap twice: give it once" and behind.store.runs.list_runs() == []
+    assert shell.read("plan", "trigger", "nightly", *both)["plan"]["overrides"] == {"gap": 0.1, "max_rounds": 7}
+
+
 def test_a_stolen_key_has_no_overlap(shell: Any) -> None:
     code, _, err = shell.run("site", "rotate-coordinator-key", "--stolen", "--overlap", "1h")
     assert code == 2 and "not allowed with argument" in err
+
+
+@pytest.mark.parametrize("words", [("rotate-coordinator-key",), ("rotate-key", "plant-7", "--key", "U")])
+def test_a_former_key_holds_thirty_days_at_most(shell: Any, words: tuple[str, ...]) -> None:
+    for given in ("31d", "721h"):
+        code, _, err = shell.run("site", *words, "--overlap", given)
+        assert code == 2 and f"a former key holds 30 days at most, not {given}" in err
+    assert shell.run("site", *words, "--overlap", "720h")[0] == 1, "refused for other reasons alone"

@@ -209,6 +209,7 @@ def test_codes_are_listed_without_secrets_and_revoked_once(oem: Any, new_seed: C
     (CODES, {"expires_hours": 0}, 422, "expires_hours"), (CODES, {"expires_hours": 721}, 422, "expires_hours"),
     (f"{SITES}/Plant 9/enrolment-codes", {}, 422, "site_id"), (CODES, {"replace_key": True}, 409, "not enrolled"),
     (CODES, {"certificate_sha256": "ab"}, 422, "certificate_sha256"),
+    (CODES, {"replace_key": True, "description": "by the sea"}, 422, "leaves a site's description as it is"),
 ])
 def test_a_code_that_cannot_be_made_changes_nothing(
     lasting_world: Any, path: str, body: dict[str, Any], status: int, said: str

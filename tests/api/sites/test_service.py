@@ -17,6 +17,7 @@ from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError
 from services.contracts.keys.signing import new_seed_file
+from services.plant_simulator.assets import builtin_asset_type
 from services.process.settings import Settings
 from services.round_store.store import RoundStore
 
@@ -45,6 +46,12 @@ def backend(new_sqlite: Callable[[], str], tmp_path: Path) -> Iterator[Any]:
         store=store, nats_users=Users(), settings=Settings.model_validate({"home": tmp_path}), registry=None
     )
     store.close()
+
+
+def test_an_asset_type_that_is_named_twice_is_taken_once(backend: Any, new_key: Callable[[], str]) -> None:
+    backend.store.asset_types.add(builtin_asset_type("triplex-pump"))
+    twice = SiteEnrolment(site_id="plant-9", public_key=new_key(), asset_types=("triplex-pump", "triplex-pump"))
+    assert service.enrol(backend, ADA, twice).asset_types == ("triplex-pump",)
 
 
 def test_the_server_learns_of_every_change_at_once(backend: Any, new_key: Callable[[], str]) -> None:

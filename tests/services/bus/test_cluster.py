@@ -219,3 +219,37 @@ def test_a_cluster_is_made_once_and_its_servers_have_names_of_their_own(tmp_path
     make_cluster(tmp_path, [Member("a", ("x",))])
     with pytest.raises(ConflictError, match="already"):
         make_cluster(tmp_path, [Member("b", ("y",))])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (Member("a", ("x",), port=0), "from 1 to 65535, got 0"),
+        (Member("a", ("x",), route_port=65536), "from 1 to 65535, got 65536"),
+        (Member("a", ("x",), websocket_port=-1), "from 1 to 65535, got -1"),
+        (Member("a", ("x",), port=6222), "a port of their own, got 6222, 6222"),
+        (Member("a", ("x",), websocket_port=4222), "a port of their own, got 4222, 6222, 4222"),
+        (Member("a", ("x:5",)), "'x:5' is no name of a host: give a name such as nats-1.example.com or an IP address"),
+        (Member("a", ("x", "https://y")), "'https://y' is no name of a host"),
+        (Member("a", ('x"',)), "is no name of a host"),
+        (Member("a", ("x y",)), "'x y' is no name of a host"),
+        (Member("a", ("x-",)), "'x-' is no name of a host"),
+        (Member("a", ("*.example",)), r"'\*.example' is no name of a host"),
+    ],
+)
+def test_a_port_or_a_name_that_none_can_have_is_refused_before_anything_is_written(
+    tmp_path: Path, wrong: Member, said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        make_cluster(tmp_path / "bus", [Member("b", ("z",)), wrong])
+    assert not (tmp_path / "bus").exists()
+
+
+def test_two_servers_at_one_place_are_refused_and_an_address_of_version_6_is_written_in_brackets(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InvalidInputError, match="different hosts or ports, got x:6222, x:6222"):
+        make_cluster(tmp_path / "bus", [Member("a", ("x",)), Member("b", ("x",))])
+    assert not (tmp_path / "bus").exists()
+    files = make_cluster(tmp_path / "bus", [Member("a", ("::1", "*.example"))])
+    assert 'advertise: "[::1]:6222"' in files["a"].configuration.read_text(encoding="ascii")

@@ -7,7 +7,7 @@ import errno
 
 import pytest
 
-from services.process.command_line import LONGEST, file_trouble, tell, whole_number
+from services.process.command_line import LONGEST, file_trouble, port, seconds, tell, whole_number
 
 Capture = pytest.CaptureFixture[str]
 
@@ -38,6 +38,16 @@ def test_a_count_has_a_least_and_is_whole() -> None:
     for text, least in (("0", 1), ("-1", 0), ("6", 7), ("1.5", 1), ("", 0), ("many", 3)):
         with pytest.raises(argparse.ArgumentTypeError, match=f"at or above {least}, not '{text}'"):
             whole_number(text, least)
+
+
+def test_a_port_and_a_time_to_wait_are_what_can_be_one() -> None:
+    assert (port("1"), port("65535"), seconds("0.25")) == (1, 65535, 0.25)
+    for text in ("0", "65536", "-1", "80.0", "", "http"):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"a port from 1 to 65535, not '{text}'"):
+            port(text)
+    for text in ("0", "-1", "nan", "inf", "soon"):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"seconds above 0, not '{text}'"):
+            seconds(text)
 
 
 def test_a_result_is_json_or_lines_never_both(capsys: Capture) -> None:

@@ -102,7 +102,8 @@ def test_mistakes_in_the_files_stop_run_with_one_line(home: Path, capsys: Captur
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (("ledger", "show", "--last", "all"), "give a whole number at or above 1, not 'all'"),
-    (("console", "--port", "0"), "give a whole number at or above 1, not '0'"),
+    (("console", "--port", "0"), "give a port from 1 to 65535, not '0'"),
+    (("console", "--port", "70000"), "give a port from 1 to 65535, not '70000'"),
     (("run", "--timeout", "soon"), "give a number of seconds above 0, not 'soon'"),
     (("run", "--timeout", "0"), "give a number of seconds above 0, not '0'"),
 ])

@@ -32,6 +32,7 @@ def test_a_lost_key_is_replaced_by_a_command_with_an_entry(shell: Any) -> None:
     with pytest.raises(OtherKeyError):
         begin_with_keys(settings_of(shell))
     assert shell.run("key", "replace", WEBHOOKS)[0] == 2, "a reason is needed"
+    assert shell.run("key", "replace", WEBHOOKS, "--reason", " no ")[0] == 2, "of three characters at least"
     said = shell.read("key", "replace", WEBHOOKS, "--reason", "the disk was lost")
     assert said["webhooks_to_add_anew"] == 1
     begin_with_keys(settings_of(shell))
@@ -72,6 +73,20 @@ def test_a_key_that_is_taken_from_a_file_signs_webhooks_as_before(shell: Any, tm
     table = shell.good("key", "list")
     digits = fingerprint(WEBHOOKS, read_key(shell.home / WEBHOOKS))
     assert digits[:DIGITS] in table and digits[:DIGITS + 1] not in table, "so many digits are enough to compare"
+
+
+def test_another_key_from_a_file_ends_the_secrets_of_webhooks_and_a_key_for_something_else_is_refused(
+    shell: Any, tmp_path: Path
+) -> None:
+    begin_with_keys(settings_of(shell))
+    shell.good("webhook", "add", "https://watch.example.com/hook")
+    (tmp_path / "another").write_text("5a" * 32)
+    said = shell.read("key", "replace", WEBHOOKS, "--file", str(tmp_path / "another"), "--reason", "the older one")
+    assert said["webhooks_to_add_anew"] == 1
+    held, pseudonyms = (shell.home / WEBHOOKS).read_bytes(), str(shell.home / PSEUDONYMS)
+    said = shell.refused("key", "replace", WEBHOOKS, "--file", pseudonyms, "--reason", "the older one")
+    assert said.endswith(f"{pseudonyms} holds the service's {PSEUDONYMS}: name a file with a {WEBHOOKS}")
+    assert (shell.home / WEBHOOKS).read_bytes() == held
 
 
 def full(*_: object) -> None:

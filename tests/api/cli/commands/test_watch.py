@@ -46,6 +46,8 @@ def test_a_run_is_followed_until_its_end(
         steps.pop(0)()
 
     monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=sleep))
+    for never in ("0", "nan", "inf"):
+        assert shell.run("run", "watch", run.run_id, "--every", never)[0] == 2
     ended, out, _ = shell.run("run", "watch", run.run_id, "--every", "0.25")
     assert ended == code
     assert (steps, waits) == ([], [0.25] * 5)

@@ -84,6 +84,14 @@ def test_the_plants_page_says_its_address(tmp_path: Path) -> None:
     assert told["site_id"] == "plant-1" and str(told["address"]).startswith(f"http://127.0.0.1:{port}/")
 
 
+def test_a_servers_own_folder_is_no_place_to_copy_it_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = make_cluster(tmp_path / "cluster", [Member("a", ("127.0.0.1",))])["a"].folder
+    assert main(["bus", "serve", str(own), "--home", str(tmp_path), "--runtime", f"{own}/../a"]) == 1
+    assert capsys.readouterr().err == (
+        f"ballast: --runtime names the server's own folder, {own}: leave it out, or give another\n"
+    )
+
+
 def test_who_cannot_begin_prints_no_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for run, words in (
         (plant.main, ["run", "--config", str(tmp_path / "none.toml"), "--json"]),
