@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from api.console.endpoints.models import _confidence
+from api.console.rendering import environment
 from api.console.views import diagnose
 from api.console.views.diagnose import MOST_ROWS, sample_of, samples_of
 from services.contracts.errors import InvalidInputError
@@ -58,6 +59,27 @@ def test_all_readings_may_be_off_at_once_by_the_share_that_is_told_and_by_no_mor
         by = off * found.together
         said.append(answer([0.6 - by, 0.4 + by, 0.3 - by]).diagnosis.fault_class)
     assert said == ["leak", "ok"]
+
+
+def shown(weights: list[float], sample: dict[str, float]) -> str:
+    """The card of an answer."""
+    served = Predictor(a_version(RIG, np.array([weights])))
+    backend: Any = SimpleNamespace(predictors=SimpleNamespace(get=lambda *_: served))
+    results = diagnose.ask(backend, "rigs", "champion", [sample], 0.9)
+    template = environment().from_string('{% import "parts.html" as parts %}{% include "answer.html" %}')
+    return template.render(results=results)
+
+
+def test_the_card_says_nothing_of_the_readings_where_the_model_looks_at_none() -> None:
+    text = shown([0.0, 0.0, 0.0, -1.0], {"flow": 21.0, "particles": 9_000.0})
+    assert "none moves the answer from what it is with every reading in the middle of its range" in text
+    assert "No error of the readings, of any size, changes this answer." in text
+
+
+def test_the_card_says_of_which_readings_the_share_is_one_of_logarithms() -> None:
+    text = shown([1.0, 1.0, 0.0, -0.5], {"flow": 21.0, "particles": 9_000.0})
+    assert "of its range (of the range of its logarithm: particles)." in text
+    assert "No sensor stands out" not in text
 
 
 @pytest.mark.parametrize("radius", [None, math.inf, math.nan])
