@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from models.conformal.scores import class_scores
@@ -24,10 +25,11 @@ from services.contracts.errors import ConflictError
 from services.contracts.machines.value_range import Ranges
 from services.contracts.versions.model_version import ModelVersion
 
+SingleArray = NDArray[np.float32]
 EXPORTED = (FourierLift, SplineLift, ProductLift, NystromLift)
 NEAR_IN_32_BITS = 5e-4
-"""Distance, relative to 1 and the answer, that readings of 32 bits may move one: half of what a header's self test
-takes for the same, for what is summed after is rounded too."""
+"""Distance, relative to 1 and the answer, that 32 bits may move one: half of what a header's self test takes for the
+same, for another compiler may round sums otherwise."""
 MOST_IN_32_BITS = float(np.finfo(np.float32).max)
 VECTORS = 16
 """Test vectors of an export: each feature at both ends, below, above and, where it is optional, missing; the others are
@@ -47,7 +49,7 @@ class PlainModel:
     """Arrays of a version; ``ConflictError`` where its lift is of a kind that no export knows.
 
     ``single``: it is to run in numbers of 32 bits. ``ConflictError`` too where these cannot tell readings of a range
-    apart well enough for the version's answers.
+    apart, or cannot hold weights and lifted features, well enough for the version's answers.
 
     ``weights`` (C, K + 1): a plane for each class, the intercept last; one for a target, whose ``target_low`` and
     ``target_width`` turn its score into the unit. ``middle`` is NaN for a required feature. ``is_log``, ``start`` and
@@ -102,7 +104,7 @@ class PlainModel:
         return TestVectors(values, scores, classes)
 
     def _check_32_bits(self) -> None:
-        """Compare the answers to the test vectors with those to the same as 32 bits have and scale them."""
+        """Compare the answers to the test vectors with those to the same as 32 bits have, scale, lift and sum them."""
         vectors = self.test_vectors()
         held = (self.weights, vectors.scores, *(self.hidden or ()))
         if max(float(np.abs(array).max()) for array in held) > MOST_IN_32_BITS:
@@ -117,16 +119,51 @@ class PlainModel:
             )
             cut = np.clip(np.where(np.isnan(values), middle, values), low, high)
             turned = np.where(self.is_log, np.log(np.where(self.is_log, cut, np.float32(1.0))), cut)
-            scaled = ((turned - start) / width).astype(np.float64)
-            moved = np.abs(self._answers(scaled) - vectors.scores)
-        if (moved <= NEAR_IN_32_BITS * (1.0 + np.abs(vectors.scores))).all():
-            return
-        worst = self.features[int(np.abs(scaled - self._scaled(vectors.values)).max(axis=0).argmax())]
+            scaled = (turned - start) / width
+            if not _near(self._answers(scaled.astype(np.float64)), vectors.scores):
+                away = np.abs(scaled - self._scaled(vectors.values))
+                worst = self.features[int(away.max(axis=0).argmax())]
+                raise ConflictError(
+                    f"numbers of 32 bits cannot tell readings of {worst.name} from {worst.low!r} to {worst.high!r} "
+                    f"{worst.unit} apart well enough for this version's answers: export it with precision double",
+                    code="not_exportable",
+                )
+            if _near(self._answers_in_32_bits(scaled), vectors.scores):
+                return
         raise ConflictError(
-            f"numbers of 32 bits cannot tell readings of {worst.name} from {worst.low!r} to {worst.high!r} "
-            f"{worst.unit} apart well enough for this version's answers: export it with precision double",
-            code="not_exportable",
+            "numbers of 32 bits are too coarse for this version's weights, or for what its lift makes of readings: "
+            "export it with precision double", code="not_exportable",
         )
+
+    def _answers_in_32_bits(self, scaled: SingleArray) -> FloatArray:
+        """Answers to scaled values (n, P), every sum taken in 32 bits, one term after the other as a header does."""
+        half, lift = np.float32(0.5), self.lift
+        if self.hidden is not None:
+            seen = np.maximum(_summed(scaled, self.hidden[0].T) + self.hidden[1].astype(np.float32), np.float32(0.0))
+        elif isinstance(lift, NystromLift):
+            squares = np.square(scaled[:, None] - lift.points.astype(np.float32)).sum(axis=2)
+            bumps = np.exp(-half * squares / np.float32(lift.bandwidth**2))
+            at = np.clip(half + half * _summed(bumps, lift.whitening), 0.0, 1.0)
+            seen = np.hstack([scaled, at]) if lift.keep_linear else at
+        else:
+            seen = self.version.lifted(scaled.astype(np.float64)).astype(np.float32)
+        scores = _summed(seen, self.weights[:, :-1].T) + self.weights[:, -1].astype(np.float32)
+        if self.target is None:
+            return scores.astype(np.float64)
+        return np.clip(self.target.unscale(scores.astype(np.float64)), self.target.low, self.target.high)
+
+
+def _near(found: FloatArray, answers: FloatArray) -> bool:
+    """Whether no answer is moved by more than 32 bits may move one."""
+    return bool((np.abs(found - answers) <= NEAR_IN_32_BITS * (1.0 + np.abs(answers))).all())
+
+
+def _summed(values: SingleArray, columns: FloatArray) -> SingleArray:
+    """``values @ columns`` (n, K), of values (n, I) and columns (I, K)."""
+    found = np.zeros((len(values), columns.shape[1]), dtype=np.float32)
+    for each, row in zip(values.T, columns.astype(np.float32), strict=True):
+        found += each[:, None] * row
+    return found
 
 
 def _layers(version: ModelVersion) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:

@@ -300,7 +300,10 @@ class ServedModel(PythonModel):  # type: ignore[misc]  # MLflow's types are skip
                     raise MlflowException.invalid_parameter_value(
                         f"feature {name} must be a number in {unit}, got {type(value).__name__}"
                     )
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True))
+        try:
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True))
+        except OverflowError:
+            raise MlflowException.invalid_parameter_value(f"feature {name} must be a finite number") from None
 
     def _diagnosis(self, scores: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
         winner = int(np.argmax(scores))

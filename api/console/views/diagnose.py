@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from api.backend.wiring import Backend
+from models.basics import TransportNorm
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
 from services.contracts.evaluation.diagnosis import ContributingSensor, Diagnosis
@@ -19,6 +20,8 @@ from services.predictor.predictor import Predictor
 
 MOST_ROWS: Final = 500
 """Rows of CSV text that a page shows."""
+_SHARE: Final = {"l1": 1.0, "l2": 0.5, "linf": 0.0}
+"""Moves of P readings, all of one size, are P to this power times as long as one of them."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,15 @@ class Margin:
 
 @dataclass(frozen=True)
 class Result:
-    """What the model says of one measurement: a diagnosis or an estimate."""
+    """What the model says of one measurement: a diagnosis or an estimate.
+
+    ``together``: by which share of its range every reading may be off at once, all others too; None: by any.
+    """
 
     diagnosis: Diagnosis | None
     estimate: Estimate | None
     margins: tuple[Margin, ...]
+    together: float | None = None
 
     @property
     def sensors(self) -> tuple[ContributingSensor, ...]:
@@ -68,9 +75,12 @@ def ask(
     """What the version says of measurements; ``InvalidInputError`` where one does not fit the feature contract."""
     served = backend.predictors.get(name, alias)
     if isinstance(served, Predictor):
-        features = served.version.asset_type.features
+        features, norm = served.version.asset_type.features, served.version.spec.transport_norm
         return tuple(
-            Result(found, None, _margins(features, sample, found.robustness_radius))
+            Result(
+                found, None, _margins(features, sample, found.robustness_radius),
+                _together(len(features), norm, found.robustness_radius),
+            )
             for sample, found in zip(samples, served.diagnose(samples), strict=True)
         )
     return tuple(Result(None, found, ()) for found in served.estimate(samples, None, confidence))
@@ -84,6 +94,11 @@ def _margins(features: Sequence[Feature], sample: Mapping[str, float], radius: f
         Margin(each, sample[each.name], _move(each, sample[each.name], radius)) for each in features
         if each.name in sample
     )
+
+
+def _together(n_features: int, norm: TransportNorm, radius: float | None) -> float | None:
+    """Share of its range by which every reading may move at once: together these moves are as long as the radius."""
+    return None if radius is None or not math.isfinite(radius) else radius / n_features ** _SHARE[norm]
 
 
 def _move(feature: Feature, reading: float, radius: float) -> float:
@@ -105,16 +120,21 @@ def sample_of(asset_type: AssetType, form: Mapping[str, str]) -> dict[str, float
 
 def samples_of(text: str) -> list[dict[str, float]]:
     """Measurements in CSV text, a line of names first; ``InvalidInputError`` with the line that does not fit."""
-    lines = list(csv.reader(io.StringIO(text.strip())))
+    try:
+        # A line may end as in any system's files.
+        lines = list(enumerate(csv.reader(io.StringIO(text.strip(), newline=None)), start=1))
+    except csv.Error:
+        raise InvalidInputError("CSV: a value is longer than any number") from None
     if len(lines) < 2:
         raise InvalidInputError("CSV: a line with the names of the readings is needed, and a line for each measurement")
-    names, rows = [name.strip() for name in lines[0]], [row for row in lines[1:] if any(cell.strip() for cell in row)]
+    names = [name.strip() for name in lines[0][1]]
+    rows = [(number, row) for number, row in lines[1:] if any(cell.strip() for cell in row)]
     if len(set(names)) != len(names):
         raise InvalidInputError("CSV: the first line has a name twice")
     if len(rows) > MOST_ROWS:
         raise InvalidInputError(f"CSV: {len(rows)} measurements; this page takes {MOST_ROWS}, the API takes more")
     found = []
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
         if len(row) != len(names):
             raise InvalidInputError(f"CSV, line {number}: {len(row)} values for {len(names)} names")
         found.append({name: _number(cell, f"{name}, line {number}") for name, cell in zip(names, row, strict=True)})
@@ -123,7 +143,7 @@ def samples_of(text: str) -> list[dict[str, float]]:
 
 def _number(text: str, where: str) -> float:
     try:
-        value = float(text)
+        value = float(text if "_" not in text else "")  # float alone passes over underscores, as source code has them
     except ValueError:
         raise InvalidInputError(f"{where}: a number is needed") from None
     if not math.isfinite(value):

@@ -64,12 +64,15 @@ class _LineCells:
 def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetType) -> FloatArray:
     """Features (1, P) in [0, 1] of a line; ``source`` has the names and units of the plant's columns.
 
-    ``VaultError`` with the line's ``name`` where it is too long, no object, or does not fit the contract.
+    ``VaultError`` with the line's ``name`` where it is too long, no object, has a key twice, or does not fit the
+    contract.
     """
     if len(line) > LONGEST_LINE:
         raise VaultError(f"{name}: it has {len(line)} bytes, {LONGEST_LINE} are the most")
     try:
-        values = json.loads(line)
+        values = json.loads(line, object_pairs_hook=_said_once)
+    except _SaidTwiceError as error:
+        raise VaultError(f"{name}: the key {str(error)[:60]!r} is there twice in one object; say it once") from None
     except (ValueError, RecursionError):
         raise VaultError(f"{name}: it is not JSON") from None
     if not isinstance(values, dict):
@@ -80,3 +83,18 @@ def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetTy
     except VaultError as error:
         raise VaultError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     return apply_contract(features, cells.row_name, asset_type).features
+
+
+class _SaidTwiceError(Exception):
+    """A key is there twice."""
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these members. A key that UTF-8 has no form for could not be told of: ``ValueError``."""
+    found = dict[str, Any]()
+    for key, value in pairs:
+        key.encode()
+        if key in found:
+            raise _SaidTwiceError(key)
+        found[key] = value
+    return found

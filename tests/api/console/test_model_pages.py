@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from api.cli.commands.model import _notes
+from api.console.formats import percent
 from api.console.views import words
 from api.models import queries
 from api.models import service as models
@@ -99,6 +100,9 @@ def test_a_measurement_is_diagnosed_from_the_form_and_from_csv(
     assert f"Answer {told['fault_class']}" in text
     width = features[0].high - features[0].low
     assert f"± {told['robustness_radius'] * width:.3g}" in text
+    together = percent(told["robustness_radius"] / len(features) ** 0.5)  # the norm is l2
+    said = f"while every reading, all at once, is off by less than {together} of its range."
+    assert " ".join(said.split()) in " ".join(text.split())
     assert "Which sensors speak for it" in text
     table = ",".join(each.name for each in features) + "\n" + "\n".join(
         ",".join(str(value) for value in asked.values()) for _ in range(3)

@@ -10,7 +10,7 @@ import pytest
 
 from services.contracts.errors import ConflictError
 from services.contracts.machines.asset_type import Feature
-from services.contracts.problems.lift import LiftSpec
+from services.contracts.problems.lift import LiftSpec, NystromLiftSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.exporting.c99_header import c99_header
 from services.exporting.onnx_model import onnx_model
@@ -86,11 +86,54 @@ def test_weights_beyond_32_bits_are_refused_there(
             export(version, single=True)
 
 
+@pytest.mark.parametrize(("components", "keep_linear", "fits"), [
+    (10, True, True), (10, False, True), (800, True, False), (800, False, False),
+])
+def test_a_lift_that_32_bits_blur_is_refused_there(
+    make_model: Callable[..., ModelVersion], components: int, keep_linear: bool, fits: bool
+) -> None:
+    """Whitening of many points near one another makes the rounding of their distances a thousand times larger."""
+    lift = NystromLiftSpec(kind="nystrom", components=components, bandwidth=2.0, seed=1, keep_linear=keep_linear)
+    version = make_model(lift, 4)
+    version = version.model_copy(update={"weights": 100.0 * version.weights})
+    if fits:
+        assert c99_header(version, single=True) and onnx_model(version, single=True)
+        return
+    assert PlainModel(version)
+    for export in (c99_header, onnx_model):
+        with pytest.raises(ConflictError, match="too coarse for this version's weights, or .*lift.*precision double"):
+            export(version, single=True)
+
+
+def test_weights_that_32_bits_round_by_more_than_they_leave_are_refused_there(
+    make_model: Callable[..., ModelVersion], make_network: Callable[..., ModelVersion]
+) -> None:
+    """Of two features at the high end, 0.1 is left of weights that 32 bits have to 0.03."""
+    version = make_model().model_copy(update={"weights": np.array([[1e6 / 3.0, 0.1 - 1e6 / 3.0, 0.0, 0.0]])})
+    with pytest.raises(ConflictError, match="too coarse for this version's weights"):
+        PlainModel(version, single=True)
+    network = make_network()
+    # Two units of five see the first feature, and their outer weights cancel.
+    inner = np.zeros((5, 3))
+    inner[:2, 0] = 1.0
+    outer = np.array([[0.0] * 5, [1e6 / 3.0, 0.1 - 1e6 / 3.0, 0.0, 0.0, 0.0]])
+    weights = np.concatenate([inner.ravel(), np.zeros(5), outer.ravel(), np.zeros(2)])[None]
+    with pytest.raises(ConflictError, match="too coarse for this version's weights"):
+        PlainModel(network.model_copy(update={"weights": weights}), single=True)
+
+
 def test_usual_ranges_are_exported_in_32_bits(
     make_model: Callable[..., ModelVersion], lift: LiftSpec | None, features: tuple[Feature, ...]
 ) -> None:
     for n_classes in (0, 2, 4):
         PlainModel(make_model(lift, n_classes, features), single=True)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_usual_networks_are_exported_in_32_bits(
+    make_network: Callable[..., ModelVersion], n_classes: int, features: tuple[Feature, ...]
+) -> None:
+    PlainModel(make_network(n_classes, features), single=True)
 
 
 @pytest.mark.parametrize(("weights", "refused"), [([1.0, 0.0, 0.0, 0.0], False), ([1.0, 0.01, 0.0, 0.0], True)])

@@ -43,7 +43,7 @@ def served(version: ModelVersion, folder: Path) -> ServedModel:
     [
         ([5.0, None], "flow is required"), ([5.0, np.nan], "flow is required"),
         ([5.0, -0.1], "outside its sensor range"), ([5.0, 10.1], "outside its sensor range"),
-        ([5.0, np.inf], "must be a finite number"),
+        ([5.0, np.inf], "must be a finite number"), ([5.0, 10**400], "must be a finite number"),
         ([5.0, True], "must be a number in l/min, got bool"), ([5.0, "5"], "must be a number in l/min, got str"),
         ([True, False], "must be a number in l/min, got bool"),
     ],

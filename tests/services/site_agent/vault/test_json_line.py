@@ -38,7 +38,11 @@ def test_what_is_no_finite_number_is_said_with_its_line(asset_type: AssetType, c
 @pytest.mark.parametrize(
     ("line", "said"),
     [(b"[" * 50_000, "it is not JSON"), (b"{", "it is not JSON"), (b"\xff", "it is not JSON"), (b"[1]", "object"),
-     (b'{"Q": 25}', "ripple")],
+     (b'{"Q": 25}', "ripple"),
+     # As the OEM's API has it: of two readings neither is guessed at, and an answer must be able to name a key.
+     (b'{"Q": 25, "ripple": 1, "Q": 5}', "the key 'Q' is there twice"),
+     (b'{"Q": 25, "ripple": 1, "other": {"a": 1, "a": 1}}', "the key 'a' is there twice"),
+     (b'{"\\ud800": 25, "ripple": 1}', "it is not JSON")],
 )
 def test_a_line_that_is_none_is_one_clear_line(asset_type: AssetType, line: bytes, said: str) -> None:
     with pytest.raises(VaultError) as caught:
