@@ -175,9 +175,9 @@ def test_a_race_asks_each_lift_and_fold_once_in_an_exchange_and_takes_what_tells
     random, plants = np.random.default_rng(5), {}
     for name in terms_of().sites:
         classes = np.arange(90) % 3
-        place = np.array([0.5, 0.05, 0.95])[classes] + 0.03 * random.normal(size=90)
+        main = np.array([0.5, 0.05, 0.95])[classes] + 0.03 * random.normal(size=90)
         side = np.where(classes == 0, 0.5, random.uniform(size=90))
-        features = np.clip(np.column_stack([place, side]), 0.0, 1.0)
+        features = np.clip(np.column_stack([main, side]), 0.0, 1.0)
         plants[name.site_id] = features, classes.astype(np.intp)
 
     def lifted(features: FloatArray, lift: int) -> FloatArray:
