@@ -170,7 +170,7 @@ def console(chosen: argparse.Namespace) -> int:
 def diagnose(chosen: argparse.Namespace) -> int:
     """Diagnose measurements inside the plant."""
     from services.site_agent.own_use.local_predictor import answers, diagnose, read_model
-    from services.site_agent.own_use.own_screen import scaled_measurements
+    from services.site_agent.own_use.own_screen import measured_lines, scaled_measurements
     from services.site_agent.own_use.sample_stream import diagnose_lines, is_stream, opened_lines
 
     columns, key = CsvSource(kind="csv", path=chosen.input), chosen.oem_key
@@ -190,12 +190,15 @@ def diagnose(chosen: argparse.Namespace) -> int:
             for answer in diagnose_lines(model, lines, columns, chosen.coverage):
                 print_line(answer)
         return 0
+    measured = scaled_measurements(columns, model.asset_type)
     if chosen.json:
-        found = answers(model, scaled_measurements(columns, model.asset_type), chosen.coverage)
+        found = answers(model, measured.features, chosen.coverage)
         print_json({"rows": [{"row": row, **answer} for row, answer in enumerate(found, start=1)]})
-        return 0
-    for line in diagnose(model, columns, chosen.coverage):
-        print(line)
+    else:
+        for line in diagnose(model, measured.features, chosen.coverage):
+            print(line)
+    for line in measured_lines(measured):
+        print(line, file=sys.stderr)
     return 0
 
 

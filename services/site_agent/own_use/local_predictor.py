@@ -17,8 +17,6 @@ from services.contracts.evaluation.calibrated import calibrated_sets, novelty
 from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
 from services.contracts.keys.signed_documents import check_signature
 from services.contracts.versions.model_version import ModelVersion
-from services.site_agent.own_use.own_screen import scaled_measurements
-from services.site_agent.settings import CsvSource
 from services.verification.bundle import read_files
 
 HEADER = "row,fault_class,severity,robustness_radius"
@@ -51,8 +49,8 @@ def read_model(path: Path, key: str | None) -> ModelVersion:
     return ModelVersion.from_document(files.document)
 
 
-def diagnose(version: ModelVersion, source: CsvSource, coverage: float | None = None) -> Iterator[str]:
-    """Lines of a CSV table: for each measurement its class, severity, and the smallest move that would change it.
+def diagnose(version: ModelVersion, features: FloatArray, coverage: float | None = None) -> Iterator[str]:
+    """Lines of a CSV table of scaled features (N, P): class, severity, and the smallest move that would change it.
 
     The radius is in scaled features, in the model's transport norm; with a lifted model or a network it is a lower
     bound. A model of a target gives its estimate and the interval that the worst-case risk implies, in the target's
@@ -66,7 +64,6 @@ def diagnose(version: ModelVersion, source: CsvSource, coverage: float | None = 
     ConflictError
         The version carries no calibration, or its counts are too few for the coverage.
     """
-    features = scaled_measurements(source, version.asset_type)
     found = answers(version, features, coverage)
     yield header(version)
     for row, answer in enumerate(found, start=1):

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from models.basics import FloatArray
 from models.losses.base import Task as LearningTask
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.value_range import Ranges
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, DataSource, SiteSettings
-from services.site_agent.vault.dataset import Dataset, Part, all_clipped_lines, apply_contract
+from services.site_agent.vault.dataset import ContractedFeatures, Dataset, Part, all_clipped_lines, apply_contract
 from services.site_agent.vault.drift import BEFORE_ANY_JOIN, DriftRecord, by_chance, distances, drift, drift_lines
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
@@ -133,12 +132,24 @@ def _check_task(dataset: Dataset, task: LearningTask, policy: SitePolicy) -> Non
     policy.check_samples(len(rows.train), len(rows.test), "evaluate")
 
 
-def scaled_measurements(source: CsvSource, asset_type: AssetType) -> FloatArray:
-    """Features (N, P) in [0, 1] of measurements without labels, for diagnoses inside the plant.
+def scaled_measurements(source: CsvSource, asset_type: AssetType) -> ContractedFeatures:
+    """Features (N, P) in [0, 1] of measurements without labels, for diagnoses inside the plant, and what was clipped.
 
     ``VaultError`` where something does not fit the contract.
     """
-    return apply_contract(*read_measurements(source, asset_type), asset_type).features
+    return apply_contract(*read_measurements(source, asset_type), asset_type)
+
+
+def measured_lines(found: ContractedFeatures) -> list[str]:
+    """What was made of measurements before they were diagnosed: what lay out of range, and what nothing measures."""
+    lines = [
+        f"{name}: {count} values outside the sensor range were clipped to it" for name, count in found.clipped.items()
+    ]
+    if found.absent:
+        lines.append(
+            f"no column for {', '.join(found.absent)} (optional): the middle of the sensor range stands for each"
+        )
+    return lines
 
 
 def _part_line(name: str, part: Part, asset_type: AssetType) -> str:

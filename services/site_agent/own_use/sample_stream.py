@@ -56,6 +56,8 @@ def diagnose_lines(
 ) -> Iterator[dict[str, Any]]:
     """Answers in the order of the lines, by their numbers from 1; empty lines are passed over. At last the counts.
 
+    ``clipped`` and ``imputed`` of an answer name readings out of their range, and optional ones that the line has not.
+
     Raises
     ------
     InvalidInputError, ConflictError
@@ -67,12 +69,12 @@ def diagnose_lines(
         if not line.strip():
             continue
         try:
-            features = scaled_line(line, f"line {number}", source, version.asset_type)
+            measured = scaled_line(line, f"line {number}", source, version.asset_type)
         except VaultError as error:
             refused += 1
             yield {"line": number, "error": str(error)}
             continue
-        (found,) = answers(version, features, coverage)
+        (found,) = answers(version, measured.features, coverage)
         answered += 1
-        yield {"line": number, **found}
+        yield {"line": number, **found, "clipped": list(measured.clipped), "imputed": list(measured.absent)}
     yield {"end": True, "lines": number, "answered": answered, "refused": refused, "model": version.name}

@@ -11,7 +11,7 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import TableSource
-from services.site_agent.vault.dataset import apply_contract
+from services.site_agent.vault.dataset import ContractedFeatures, apply_contract
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.sources.table import read_features
 
@@ -61,8 +61,8 @@ class _LineCells:
         return np.array([number])
 
 
-def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetType) -> FloatArray:
-    """Features (1, P) in [0, 1] of a line; ``source`` has the names and units of the plant's columns.
+def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetType) -> ContractedFeatures:
+    """Features (1, P) in [0, 1] of a line, what was clipped and what is absent; ``source`` has the plant's columns.
 
     ``VaultError`` with the line's ``name`` where it is too long, no object, has a key twice, or does not fit the
     contract.
@@ -82,7 +82,7 @@ def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetTy
         features = read_features(cells, source, asset_type)
     except VaultError as error:
         raise VaultError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
-    return apply_contract(features, cells.row_name, asset_type).features
+    return apply_contract(features, cells.row_name, asset_type)
 
 
 class _SaidTwiceError(Exception):

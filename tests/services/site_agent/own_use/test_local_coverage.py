@@ -22,6 +22,7 @@ from services.predictor.estimator import Estimator
 from services.predictor.predictor import Predictor
 from services.site_agent.cli import main
 from services.site_agent.own_use.local_predictor import CONFORMAL_HEADER, ESTIMATE_HEADER, HEADER, SETS_HEADER, diagnose
+from services.site_agent.own_use.own_screen import scaled_measurements
 from services.site_agent.own_use.sample_stream import diagnose_lines
 from services.site_agent.settings import CsvSource
 
@@ -97,7 +98,8 @@ def test_an_interval_by_the_estimate_is_at_the_plant_what_it_is_at_the_oem(
         "error_interval": ErrorInterval.implied(spec.loss.loss, gap, 0.02, 0.9),
     })
     rows = [row[:3] for row in make_table(12)]
-    lines = list(diagnose(target, CsvSource(kind="csv", path=write_csv(rows))))
+    measured = scaled_measurements(CsvSource(kind="csv", path=write_csv(rows)), target.asset_type)
+    lines = list(diagnose(target, measured.features))
     assert lines[0] == ESTIMATE_HEADER + CONFORMAL_HEADER
     expected = Estimator(target).estimate([dict(zip(rows[0], row, strict=True)) for row in rows[1:]])
     told = [line.split(",")[6:9] for line in lines[1:]]

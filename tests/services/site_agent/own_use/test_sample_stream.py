@@ -74,6 +74,29 @@ def test_a_line_that_does_not_fit_is_told_and_the_next_is_answered(
     assert (end["lines"], end["answered"], end["refused"]) == (12, 1, 11)
 
 
+def test_what_was_clipped_and_what_is_not_measured_is_said(
+    model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A misspelt name of an optional sensor is a column more: that the sensor is not measured is what tells it."""
+    lines = [{"flow": 50.0, "ripple": 1.0, "oil": 1.0}, {"flow": 1e6, "ripple": 1.0, "oill": 1.0}]
+    stream = tmp_path / "x.ndjson"
+    stream.write_text("\n".join(map(json.dumps, lines)))
+    arguments = ["diagnose", "--model", str(model_file), "--oem-key", oem[1], "--input"]
+    assert main([*arguments, str(stream)]) == 0
+    found = capsys.readouterr()
+    whole, partly, _ = streamed(found.out)
+    assert (whole["clipped"], whole["imputed"], found.err) == ([], [], "")
+    assert (partly["clipped"], partly["imputed"]) == (["flow"], ["oil"])
+    for more in ([], ["--json"]):
+        table = write_csv([["flow", "ripple", "oill"], [50.0, 1.0, 1.0], [1e6, 1.0, 1.0], [2e6, 1.0, 1.0]])
+        assert main([*arguments, str(table), *more]) == 0
+        assert capsys.readouterr().err.splitlines() == [
+            "flow: 2 values outside the sensor range were clipped to it",
+            "no column for oil (optional): the middle of the sensor range stands for each",
+        ]
+
+
 def test_a_line_without_end_is_not_held_and_the_line_after_it_is_its_own(tmp_path: Path) -> None:
     path = tmp_path / "x.ndjson"
     path.write_bytes(b"a" * 500_000 + b"\nb\n" + b"c" * LONGEST_LINE + b"\n\n")

@@ -18,7 +18,7 @@ COLUMNS = CsvSource(kind="csv", path=Path("-"), columns={"flow": "Q"})
 
 def test_a_line_is_scaled_by_the_contracts_ranges(asset_type: AssetType) -> None:
     line = json.dumps({"Q": 25, "ripple": -5.0, "oil": 4.0, "other": "words"}).encode()
-    np.testing.assert_allclose(scaled_line(line, "line 1", COLUMNS, asset_type), [[0.25, 0.25, 1.0]])
+    np.testing.assert_allclose(scaled_line(line, "line 1", COLUMNS, asset_type).features, [[0.25, 0.25, 1.0]])
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,6 @@ def test_a_line_that_is_none_is_one_clear_line(asset_type: AssetType, line: byte
 def test_the_longest_line_is_read_and_one_byte_more_is_not(asset_type: AssetType) -> None:
     line = json.dumps({"Q": 25.0, "ripple": 1.0}).encode()
     longest = line + b" " * (LONGEST_LINE - len(line))
-    assert scaled_line(longest, "line 1", COLUMNS, asset_type).shape == (1, 3)
+    assert scaled_line(longest, "line 1", COLUMNS, asset_type).features.shape == (1, 3)
     with pytest.raises(VaultError, match=f"it has {LONGEST_LINE + 1} bytes, {LONGEST_LINE} are the most"):
         scaled_line(longest + b" ", "line 1", COLUMNS, asset_type)
