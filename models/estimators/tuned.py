@@ -39,7 +39,7 @@ from models.tuning.racing import Tuner
 from models.tuning.reference import one_training
 from models.tuning.rungs import race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, score_shape
-from models.tuning.shared_cuts import TuningTerms
+from models.tuning.terms import TuningTerms
 
 _ROUNDS = 20  # of the level bundle to a gap of 1e-3; here they cost time alone, no bytes
 _FOLDS = 5  # where a mapping does not say

@@ -23,7 +23,8 @@ import numpy as np
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.tuning.candidates import Candidate
 from models.tuning.normal_classes import NormalClasses
-from models.tuning.shared_cuts import DIGITS, Step, TuningTerms
+from models.tuning.shared_cuts import DIGITS
+from models.tuning.terms import Step, TuningTerms
 
 _DEPENDENT = 1e-6  # share of a direction that is left beside the earlier ones, below which it is rounding
 _ABSENT = 1e-6  # least share of a class: one that no training row has is as good as never answered

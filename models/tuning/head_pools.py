@@ -1,4 +1,4 @@
-"""What is known of all heads of one lift with one fold held out, where each head is known by itself."""
+"""What a race knows of all heads of one lift with one fold held out: of each by itself, or of all together."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 
 from models.basics import Arrays, FloatArray
 from models.tuning.candidates import Candidate
+from models.tuning.class_squares import ClassSquares
 from models.tuning.least_squares import LeastSquares
-from models.tuning.shared_cuts import SharedCuts, Step
+from models.tuning.shared_cuts import SharedCuts
+from models.tuning.terms import Step, TuningTerms
 
 _WIDE = 0.5  # gap at which where the model points says more of classes than the best point that was asked
 
@@ -51,3 +53,12 @@ class HeadPools:
         gap = max(step.gap for step in steps)
         points = [step.point if step.gap > _WIDE and not self.has_target else step.best for step in steps]
         return np.stack(points), gap
+
+
+def new_pool(terms: TuningTerms, n_features: int, heads: int, *, squares: bool) -> HeadPools | ClassSquares:
+    """Nothing known of all heads of a lift with a fold held out; ``squares``: the race goes by them."""
+    has_target = terms.loss.task == "regression"
+    if squares and not has_target:
+        return ClassSquares(terms, n_features, heads)
+    kind = LeastSquares if squares else SharedCuts
+    return HeadPools([kind(terms, n_features) for _ in range(heads)], has_target)

@@ -32,7 +32,8 @@ from models.geometry.norms import dual_norm
 from models.losses.regression import Huber, Pinball
 from models.problem import SiteProblem
 from models.tuning.candidates import Candidate
-from models.tuning.shared_cuts import DIGITS, Step, TuningTerms
+from models.tuning.shared_cuts import DIGITS
+from models.tuning.terms import Step, TuningTerms
 
 SQUARE = Huber(epsilon=2.0)
 """Targets and scores of a question are at most 1, so residuals are at most 2."""

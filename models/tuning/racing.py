@@ -26,12 +26,12 @@ from models.basics import Arrays, FloatArray, ProblemError
 from models.tuning.budget import Budget
 from models.tuning.candidates import Candidate, flips_order
 from models.tuning.choice import Choice, Rule, Scored, check_rule, chosen, kept
-from models.tuning.class_squares import ClassSquares
-from models.tuning.head_pools import HeadPools
-from models.tuning.least_squares import MOST_QUESTIONS, LeastSquares, is_by_squares
+from models.tuning.head_pools import new_pool
+from models.tuning.least_squares import MOST_QUESTIONS, is_by_squares
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs, stay
-from models.tuning.shared_cuts import COARSE, SharedCuts, TuningTerms
+from models.tuning.shared_cuts import COARSE
 from models.tuning.starts import first_steps, mean_end
+from models.tuning.terms import TuningTerms
 
 _MOST_EXCHANGES = 10  # of cuts in a rung: more with fewer cuts each choose no better (decision 94)
 _AT_ONCE = 3  # cuts of one lift and fold in an exchange, of as many candidates: more are too near to one another
@@ -135,19 +135,12 @@ class Tuner:
 
     def _new_rung(self) -> None:
         """Nothing known, by lift and fold of the rung: one pool for each head."""
-        self._pools: dict[tuple[int, int], HeadPools | ClassSquares] = {
-            (lift, fold): self._pool(self.sizes[lift])
+        self._pools = {
+            (lift, fold): new_pool(self.terms, self.sizes[lift], self.heads, squares=self._squares)
             for lift in sorted({each.lift for each in self.live}) for fold in self.rungs[self._rung].folds
         }
         self._near_enough: dict[tuple[int, int], set[Candidate]] = {}
         self._starts: dict[tuple[int, int], list[Asked]] = {}
-
-    def _pool(self, n_features: int) -> HeadPools | ClassSquares:
-        """Nothing known of all heads of a lift with a fold held out."""
-        if self._squares and not self._has_target:
-            return ClassSquares(self.terms, n_features, self.heads)
-        kind = LeastSquares if self._squares else SharedCuts
-        return HeadPools([kind(self.terms, n_features) for _ in range(self.heads)], self._has_target)
 
     def _exchanges(self) -> int:
         """Exchanges of cuts in the rung: as many as the rounds allow, a score of every rung set aside."""

@@ -25,14 +25,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, TransportNorm, without_needless_digits
+from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
 from models.geometry.norms import dual_norm
-from models.losses.base import Loss
 from models.problem import SiteTerms
-from models.site_ambiguity.ball import MixtureBall, MixtureNorm, worst_mixture
+from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from models.tuning.candidates import Candidate
+from models.tuning.terms import Step, TuningTerms
 from models.worst_case.risk import RiskCut
 
 COARSE = 5e-2
@@ -42,27 +42,6 @@ DIGITS = 1e-3
 _LEVEL = 0.3
 _RANK = 1e-12  # of the largest singular value: below it a direction is rounding
 _NO_FLIPS = 1e-9  # share of a radius that is rounding
-
-
-@dataclass(frozen=True)
-class TuningTerms:
-    """What the server knows of the problem: the sites with their radii by the rule, and what all candidates share.
-
-    ``coupled``: planes of several classes are, after the training (``coupling``).
-    """
-
-    sites: tuple[SiteTerms, ...]
-    loss: Loss
-    transport_norm: TransportNorm
-    fit_intercept: bool
-    mixture_norm: MixtureNorm = "l2"
-    unbounded: bool = True
-    coupled: bool = False
-
-    @property
-    def weights(self) -> FloatArray:
-        """Site weights (G,)."""
-        return np.array([site.weight for site in self.sites])
 
 
 @dataclass(frozen=True)
@@ -83,15 +62,6 @@ class _Told:
     norm: float
     still: bool
     asked: Candidate
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where a candidate is: ``point`` (D,) to ask next, ``best`` (D,) known, and the relative gap of its bounds."""
-
-    point: FloatArray
-    best: FloatArray
-    gap: float
 
 
 @dataclass

@@ -24,7 +24,8 @@ from models.problem import SiteProblem
 from models.prox.bundle import local_minorant
 from models.tuning.candidates import Candidate, flips_order
 from models.tuning.rungs import Asked
-from models.tuning.shared_cuts import DIGITS, TuningTerms
+from models.tuning.shared_cuts import DIGITS
+from models.tuning.terms import TuningTerms
 
 START_PENALTY: Final = 1e-3
 """Penalty of the step, features and risks being of order one."""

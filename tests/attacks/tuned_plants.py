@@ -30,7 +30,7 @@ from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS
 from models.tuning.rungs import Asked, race_numbers, rungs
 from models.tuning.scores import class_counts, error_sums, fold_score
-from models.tuning.shared_cuts import TuningTerms
+from models.tuning.terms import TuningTerms
 from services.contracts.problems.lift import draw_lift
 from services.contracts.problems.tuning import AUTO, tuning_grid
 from services.site_agent.limits.kinds import kind_of

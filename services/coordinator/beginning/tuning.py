@@ -26,7 +26,7 @@ from models.tuning.racing import Tuner
 from models.tuning.reference import FIRST_RARE_ROUNDS, FIRST_ROUNDS, one_training
 from models.tuning.rungs import Asked, Exchange, race_numbers, rungs
 from models.tuning.scores import fold_score, score_shape
-from models.tuning.shared_cuts import TuningTerms
+from models.tuning.terms import TuningTerms
 from services.contracts.history.run import Run
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan_problem import couples, grid_of

@@ -22,7 +22,7 @@ from models.tuning.class_squares import ClassSquares
 from models.tuning.least_squares import is_by_squares, of_squares
 from models.tuning.normal_classes import NormalClasses
 from models.tuning.racing import Tuner
-from models.tuning.shared_cuts import TuningTerms
+from models.tuning.terms import TuningTerms
 
 LOSS = get_loss("logistic")
 WEIGHTS = (0.5, 0.3, 0.2)

@@ -21,7 +21,7 @@ from models.tuning.candidates import Candidate, grid
 from models.tuning.least_squares import SQUARE, LeastSquares, is_by_squares, of_squares
 from models.tuning.racing import Tuner
 from models.tuning.rungs import Asked
-from models.tuning.shared_cuts import TuningTerms
+from models.tuning.terms import TuningTerms
 
 LOSS = get_loss("pinball")
 WEIGHTS = (0.5, 0.3, 0.2)

@@ -22,7 +22,8 @@ from models.tuning.folds import deal_rows
 from models.tuning.racing import Tuner
 from models.tuning.rungs import rungs
 from models.tuning.scores import class_counts, error_sums, fold_score, without_rare
-from models.tuning.shared_cuts import COARSE, SharedCuts, Step, TuningTerms
+from models.tuning.shared_cuts import COARSE, SharedCuts
+from models.tuning.terms import Step, TuningTerms
 from models.worst_case.risk import site_risk
 
 

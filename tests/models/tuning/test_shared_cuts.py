@@ -9,7 +9,8 @@ from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.tuning.candidates import Candidate
-from models.tuning.shared_cuts import SharedCuts, TuningTerms
+from models.tuning.shared_cuts import SharedCuts
+from models.tuning.terms import TuningTerms
 from models.worst_case.risk import site_cut, site_risk
 
 CANDIDATE = Candidate(3.0, 2.0)

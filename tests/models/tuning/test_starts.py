@@ -18,8 +18,8 @@ from models.tuning.budget import Budget, OneTraining
 from models.tuning.candidates import Candidate, grid
 from models.tuning.racing import Tuner
 from models.tuning.scores import error_sums
-from models.tuning.shared_cuts import TuningTerms
 from models.tuning.starts import START_PENALTY, answer_start, first_steps, mean_end
+from models.tuning.terms import TuningTerms
 from models.worst_case.risk import site_risk
 
 LOSS = get_loss("pinball")
