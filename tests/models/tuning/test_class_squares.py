@@ -215,3 +215,18 @@ def test_a_race_asks_each_lift_and_fold_once_in_an_exchange_and_takes_what_tells
     assert exchanges == 3, "at zero, three directions, and the last of four"
     assert tuner.choice is not None and tuner.choice.candidate.lift == 1
     assert all(each.gap == math.inf for each in tuner.scored)
+
+
+def test_a_class_that_no_row_has_is_never_told() -> None:
+    """Its mean is rounding, divided by the least of all shares; sums under masks are whole numbers of 2^-36."""
+    plants, pool = plants_of(3, 5, 3), ClassSquares(terms_of(), 5, 4)
+    while (step := pool.step(ONE)).gap > 0.0:
+        told = answers(plants, step.point)
+        pool.add(ONE, step.point, {
+            name: {key: np.round(array * 2.0**36) / 2.0**36 for key, array in each.items()}
+            for name, each in told.items()
+        })
+    planes = pool.scored(ONE)[0]
+    rows, classes = (np.concatenate([each[part] for each in plants.values()]) for part in (0, 1))
+    told_class = np.argmax(rows @ planes[:, :-1].T + planes[:, -1], axis=1)
+    assert 3 not in told_class and (told_class == classes).mean() > 0.8
