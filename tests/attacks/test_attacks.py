@@ -85,6 +85,16 @@ def test_sums_of_a_tuning_and_of_the_training_after_it_give_no_row_away() -> Non
     assert all("slope" in sent for plant in tuned for sent in plant.sent[0])
 
 
+def test_sums_of_a_tuning_of_three_classes_give_no_row_away() -> None:
+    """Each plant counts its rows alike here, where a vault's own weights would hide more."""
+    features, labels = table()
+    tuned = tuned_group(features[:90, :4], labels[:90], "tuning-several", "sum", 3)
+    assert rows_found(tuned, "sum") == {"pairwise": 0, "differences": 0}
+    sent = [answer for plant in tuned for each in plant.sent.values() for answer in each]
+    assert sent and {answer["slope"].shape[0] for answer in sent} == {3} and not [p for p in tuned if p.plant.refused]
+    assert {answer["norm_weight"].any() for answer in sent} == {False}, "squares have no ball"
+
+
 @pytest.mark.parametrize("name", ["tuning", "tuning-targets"])
 def test_plants_whose_guard_sleeps_give_rows_away_in_a_tuning(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(VaultGuard, "choose", lambda self, question, candidate, vectors: candidate(0, None))

@@ -43,18 +43,35 @@ _RUN: Final = "tuning-1"
 
 @dataclass
 class TunedPlant:
-    """A plant in a tuning; ``sent`` holds by lift the arrays of each answer, ends of steps as the slopes they say."""
+    """A plant in a tuning; ``sent`` holds by lift the arrays of each answer, ends of steps as the slopes they say.
+
+    ``several``: what reads high in its first sensor is a third class, where it is of the second.
+    """
 
     plant: Plant
     on_sums: bool
     lifts: tuple[Lift | None, ...]
+    several: bool = False
     sent: dict[int, list[dict[str, FloatArray]]] = field(default_factory=lambda: defaultdict(list))
 
     @cached_property
     def folds(self) -> Folds:
         """Fold (N,) of each row."""
         part, classes = self.plant.part, self.plant.problem.spec.loss.task == "classification"
-        return deal_rows(part.features, part.classes if classes else np.zeros(len(part), np.intp), AUTO_FOLDS, 0)
+        return deal_rows(part.features, self.classes if classes else np.zeros(len(part), np.intp), AUTO_FOLDS, 0)
+
+    @cached_property
+    def classes(self) -> NDArray[np.intp]:
+        """Class (N,) of each row: two, or three."""
+        part = self.plant.part
+        high = part.features[:, 0] > np.median(part.features[:, 0])
+        return np.where(self.several & high & (part.classes == 1), 2, part.classes).astype(np.intp)
+
+    @property
+    def heads(self) -> tuple[FloatArray, ...]:
+        """Labels or targets (N,) of each head."""
+        labels = self.plant.problem.labels
+        return tuple(np.where(self.classes == k, 1.0, -1.0) for k in range(3)) if self.several else (labels,)
 
     def rows(self, lift: int) -> FloatArray:
         """Rows (N, D) as they stand in a slope of a lift: the intercept's 1 last."""
@@ -70,7 +87,8 @@ class TunedPlant:
         told, accounts = list[Arrays](), list[RowAccount]()
         for asked in parts:
             kept = self.folds != asked.fold
-            found = answer_part(asked, [self._problem(asked, kept)], FoldGuard(guard, kept))
+            heads = [self._problem(asked, kept, labels) for labels in self.heads]
+            found = answer_part(asked, heads, FoldGuard(guard, kept))
             account = over_all(found.account, kept)
             accounted = self.lifts[asked.candidate.lift] is None
             accounts.append(replace(account, whole=account.whole and accounted))
@@ -92,32 +110,32 @@ class TunedPlant:
         held, lifted = self.folds == asked.fold, self._features(asked.candidate.lift)
         if self.plant.problem.spec.loss.task == "regression":
             return error_sums(asked.weights, lifted[held], self.plant.part.targets[held], self.plant.problem.spec.loss)
-        return class_counts(asked.weights, lifted[held], self.plant.part.classes[held], 2)
+        return class_counts(asked.weights, lifted[held], self.classes[held], 3 if self.several else 2)
 
     def _features(self, lift: int) -> FloatArray:
         features, chosen = self.plant.problem.features, self.lifts[lift]
         return features if chosen is None else chosen.apply(features)
 
-    def _problem(self, asked: Asked, kept: NDArray[np.bool_]) -> SiteProblem:
+    def _problem(self, asked: Asked, kept: NDArray[np.bool_], labels: FloatArray) -> SiteProblem:
         problem, candidate = self.plant.problem, asked.candidate
         spec = replace(
             problem.spec, radius=problem.spec.radius * candidate.radius, label_flip_cost=candidate.label_flip_cost
         )
-        return SiteProblem(self._features(candidate.lift)[kept], problem.labels[kept], spec)
+        return SiteProblem(self._features(candidate.lift)[kept], labels[kept], spec)
 
 
 def honest_tuning(
-    plants: Mapping[str, Plant], *, on_sums: bool, rows_by_class: tuple[int, int] | None = None
+    plants: Mapping[str, Plant], *, on_sums: bool, rows_by_class: tuple[int, int] | None = None, several: bool = False
 ) -> dict[str, TunedPlant]:
     """A tuning as "auto" has it, on sums over all plants or on their single answers; it ends where a plant refuses.
 
-    ``rows_by_class``: told to the coordinator of two classes where one is rare.
+    ``rows_by_class``: told to the coordinator of two classes where one is rare. ``several``: three classes, by squares.
     """
     first = next(iter(plants.values())).problem
     lifts = tried_lifts(first.features.shape[1], rows_by_class, first.spec.loss.name)
-    tuned = {name: TunedPlant(plant, on_sums, lifts) for name, plant in plants.items()}
+    tuned = {name: TunedPlant(plant, on_sums, lifts, several) for name, plant in plants.items()}
     shares = _shares(plants)
-    tuner = _tuner(plants, shares, on_sums, lifts, is_rare=rows_by_class is not None)
+    tuner = _tuner(plants, shares, on_sums, lifts, is_rare=rows_by_class is not None, several=several)
     try:
         while (exchange := tuner.exchange()) is not None:
             if exchange.scored:
@@ -136,21 +154,23 @@ def honest_tuning(
 
 def _tuner(
     plants: Mapping[str, Plant], shares: Mapping[str, float], on_sums: bool, lifts: Sequence[Lift | None], *,
-    is_rare: bool,
+    is_rare: bool, several: bool,
 ) -> Tuner:
     spec = next(iter(plants.values())).problem.spec
     sites = tuple(SiteTerms(name, shares[name], plant.problem.spec.radius, 1.0) for name, plant in plants.items())
     if on_sums:
         sites = (SiteTerms("all", 1.0, sum(each.weight * each.radius for each in sites), 1.0),)
-    terms = TuningTerms(sites, spec.loss, spec.transport_norm, spec.fit_intercept)
+    terms = TuningTerms(sites, spec.loss, spec.transport_norm, spec.fit_intercept, coupled=several)
     n_features = next(iter(plants.values())).problem.features.shape[1]
     sizes = tuple(n_features if each is None else each.n_outputs for each in lifts)
-    candidates = grid(automatic_radii(spec.loss.name, rare=is_rare), (spec.label_flip_cost,), len(sizes))
-    numbers = race_numbers(candidates, sizes, 1, rungs(len(candidates), AUTO_FOLDS), _SCORES)
+    heads, scores = (3, 9) if several else (1, _SCORES)
+    radii = automatic_radii(spec.loss.name, rare=is_rare, by_squares=several)
+    candidates = grid(radii, (spec.label_flip_cost,), len(sizes))
+    numbers = race_numbers(candidates, sizes, heads, rungs(len(candidates), AUTO_FOLDS), scores)
     rounds = FIRST_RARE_ROUNDS if is_rare else FIRST_ROUNDS
     numbers *= rounds / FIRST_ROUNDS
     budget = Budget(OneTraining(rounds, numbers / MOST_TRAININGS + 1.0), MOST_TRAININGS)
-    return Tuner(terms, candidates, sizes, 1, AUTO_FOLDS, budget, AUTO_RULE, _SCORES)
+    return Tuner(terms, candidates, sizes, heads, AUTO_FOLDS, budget, AUTO_RULE, scores)
 
 
 def _shares(plants: Mapping[str, Plant]) -> dict[str, float]:

@@ -17,9 +17,9 @@ from tests.attacks.tuned_plants import TunedPlant, honest_tuning
 
 TUNINGS: Final[dict[str, LossName]] = {
     "tuning": "hinge", "tuning-classes": "logistic", "tuning-rare": "logistic", "tuning-rare-products": "logistic",
-    "tuning-targets": "pinball", "tuning-targets-smooth": "huber",
+    "tuning-targets": "pinball", "tuning-targets-smooth": "huber", "tuning-several": "logistic",
 }
-"""By name their losses; what has targets tells the last sensor by the others."""
+"""By name their losses; what has targets tells the last sensor by the others, and of several classes there are three."""
 RARE: Final = {"tuning-rare": (900, 1), "tuning-rare-products": (100_000, 1_000)}
 """Rows by class that the coordinator goes by: few rare ones, or as many as products beside splines take."""
 
@@ -34,7 +34,7 @@ def tuned_group(
     method = "cohort-bundle" if mode == "sum" else "level-bundle"
     sites = dealt(features, labels, n_sites, get_method(method), TUNINGS[name])
     plants = {site: Plant(problem, policy or SitePolicy(), draw) for site, problem in sites.items()}
-    tuned = honest_tuning(plants, on_sums=mode == "sum", rows_by_class=RARE.get(name))
+    tuned = honest_tuning(plants, on_sums=mode == "sum", rows_by_class=RARE.get(name), several=name == "tuning-several")
     honest_run(plants, method, cohorts={"all": tuple(plants)} if mode == "sum" else None)
     return list(tuned.values())
 
