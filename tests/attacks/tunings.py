@@ -19,7 +19,7 @@ TUNINGS: Final[dict[str, LossName]] = {
     "tuning": "hinge", "tuning-classes": "logistic", "tuning-rare": "logistic", "tuning-rare-products": "logistic",
     "tuning-targets": "pinball", "tuning-targets-smooth": "huber", "tuning-several": "logistic",
 }
-"""By name their losses; what has targets tells the last sensor by the others, and of several classes there are three."""
+"""By name their losses; what has targets tells the last sensor by the others; several classes are three."""
 RARE: Final = {"tuning-rare": (900, 1), "tuning-rare-products": (100_000, 1_000)}
 """Rows by class that the coordinator goes by: few rare ones, or as many as products beside splines take."""
 
