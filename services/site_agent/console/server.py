@@ -85,7 +85,7 @@ class SiteConsole(ThreadingHTTPServer):
     def __init__(self, settings: SiteSettings, port: int) -> None:
         try:
             super().__init__((HOST, port), _Handler)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             why = getattr(error, "strerror", None) or error
             raise UnavailableError(f"port {port} of {HOST} cannot be served: {why}; give another by --port") from None
         self.state = SiteState(settings)

@@ -119,7 +119,6 @@ def test_the_command_serves_until_it_is_told_to_stop(answered: Any) -> None:
         port = free.getsockname()[1]
         config = ["console", "--config", str(answered.folder / "site.toml"), "--port", str(port)]
         assert main(config) == 1, "the port is taken"
-        assert main([*config[:-1], "70000"]) == 1, "no port"
     command = [sys.executable, "-m", "services.site_agent", *config]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
