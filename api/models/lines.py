@@ -23,10 +23,11 @@ from api.models.answers import Kind
 from api.web.authenticator import TokenAuthenticator
 from api.web.limits import LINES, UNBUFFERED
 from api.web.parameters import check_query
-from api.web.repeated_keys import may_repeat, repeated_key, said_twice
+from api.web.repeated_keys import may_repeat, repeated_key
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.diagnosis import DiagnoseRequest
 from services.contracts.reading import explain
+from services.contracts.repeated_keys import said_twice
 from services.predictor.predictor import coverage_of
 
 MEDIA_TYPE: Final = LINES

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from services.contracts.errors import InvalidInputError
+from services.contracts.repeated_keys import RepeatedKeyError, said_twice, without_repeats
 
 
 def may_repeat(text: bytes, members: int) -> bool:
@@ -31,8 +31,8 @@ def members_of(value: object) -> int:
 def repeated_key(text: bytes) -> str | None:
     """First key that an object of a JSON text has twice; None where there is none, and where it is no JSON."""
     try:
-        json.loads(text, object_pairs_hook=_without_repeats)
-    except _RepeatedKeyError as error:
+        json.loads(text, object_pairs_hook=without_repeats)
+    except RepeatedKeyError as error:
         return str(error)
     except (ValueError, RecursionError):
         return None
@@ -44,21 +44,3 @@ def refuse_repeated(text: bytes) -> None:
     key = repeated_key(text)
     if key is not None:
         raise InvalidInputError(f"body: {said_twice(key)}")
-
-
-def said_twice(key: str) -> str:
-    """What is said of a key that is there twice."""
-    return f"the key {key[:60]!r} is there twice in one object; say it once"
-
-
-class _RepeatedKeyError(Exception):
-    """A key is there twice."""
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict[str, Any]()
-    for key, value in pairs:
-        if key in found:
-            raise _RepeatedKeyError(key)
-        found[key] = value
-    return found

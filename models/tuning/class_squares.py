@@ -20,13 +20,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, without_needless_digits
+from models.basics import Arrays, FloatArray
 from models.tuning.candidates import Candidate
+from models.tuning.least_squares import as_question, left_beside, spanned
 from models.tuning.normal_classes import NormalClasses
-from models.tuning.shared_cuts import DIGITS
 from models.tuning.terms import Step, TuningTerms
 
-_DEPENDENT = 1e-6  # share of a direction that is left beside the earlier ones, below which it is rounding
 _ABSENT = 1e-6  # least share of a class: one that no training row has is as good as never answered
 
 
@@ -81,15 +80,12 @@ class ClassSquares:
         found = np.zeros((self.heads, self.dimension))
         if self._sums is None:
             return found
-        basis, new = self._basis(), 0
+        basis, new = spanned(self._points, self.n_features), 0
         for whole in self._followers():
-            left = whole
-            for _ in range(2):  # once leaves rounding behind
-                left = left - basis @ (basis.T @ left)
-            size = np.linalg.norm(left)
-            if size > _DEPENDENT * np.linalg.norm(whole):
-                basis = np.column_stack([basis, left / size])
-                found[new, : self.n_features] = without_needless_digits(left / np.abs(left).sum(), DIGITS)
+            left = left_beside(basis, whole)
+            if left is not None:
+                basis = np.column_stack([basis, left / np.linalg.norm(left)])
+                found[new, : self.n_features] = as_question(left)
                 new += 1
             if new == self.heads or basis.shape[1] == self.n_features:
                 break
@@ -101,12 +97,6 @@ class ClassSquares:
         shares, means, middle = self._classes()
         yield from (self._last if self._points else shares[:, None] * (means - middle))
         yield from np.random.default_rng(len(self._points)).normal(size=(self.heads, self.n_features))
-
-    def _basis(self) -> FloatArray:
-        """Orthonormal columns (P, R) that span what was asked."""
-        if not self._points:
-            return np.zeros((self.n_features, 0))
-        return np.asarray(np.linalg.qr(np.stack(self._points, axis=1))[0])
 
     def _classes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares (K,), means (K, P) and the mean of all rows (P,)."""
@@ -125,6 +115,6 @@ class ClassSquares:
         moments = np.linalg.solve(corner.T, np.stack(self._products) @ basis)
         seen = means @ basis
         within = (moments + moments.T) / 2.0 - (seen.T * shares) @ seen
-        radius = float(np.average([site.radius for site in self.terms.sites], weights=self.terms.weights))
-        planes = NormalClasses(shares, seen, within).planes(self.terms.loss.lipschitz * radius * candidate.radius)
+        price = self.terms.loss.lipschitz * self.terms.radius * candidate.radius
+        planes = NormalClasses(shares, seen, within).planes(price)
         return np.column_stack([planes[:, :-1] @ basis.T, planes[:, -1]])

@@ -64,6 +64,24 @@ def of_squares(problems: Sequence[SiteProblem], row_weights: FloatArray | None =
     return squared if row_weights is None else [replace(each, row_weights=row_weights) for each in squared]
 
 
+def spanned(points: Sequence[FloatArray], dimension: int) -> FloatArray:
+    """Orthonormal columns (D, R) that span points (D,) that were asked."""
+    return np.asarray(np.linalg.qr(np.stack(points, axis=1))[0]) if points else np.zeros((dimension, 0))
+
+
+def left_beside(basis: FloatArray, whole: FloatArray) -> FloatArray | None:
+    """What of a vector (D,) lies outside orthonormal columns (D, R); None where that is rounding."""
+    left = whole
+    for _ in range(2):  # once leaves rounding behind
+        left = left - basis @ (basis.T @ left)
+    return left if np.linalg.norm(left) > _DEPENDENT * np.linalg.norm(whole) else None
+
+
+def as_question(direction: FloatArray) -> FloatArray:
+    """A direction (D,) as it is asked: of absolute sum 1."""
+    return without_needless_digits(direction / np.abs(direction).sum(), DIGITS)
+
+
 @dataclass
 class LeastSquares:
     """Gradients of one lift and fold, and the weights (D,) that follow for a candidate."""
@@ -106,14 +124,10 @@ class LeastSquares:
         if self._pull is None:
             return np.zeros(self.dimension)
         whole = self._products[-1] if self._products else self._pull
-        left = whole
-        if self._points:
-            basis, _ = np.linalg.qr(np.stack(self._points, axis=1))
-            for _ in range(2):  # once leaves rounding behind
-                left = left - basis @ (basis.T @ left)
-        if len(self._points) >= self.dimension or not np.linalg.norm(left) > _DEPENDENT * np.linalg.norm(whole):
+        if len(self._points) >= self.dimension:
             return None
-        return without_needless_digits(left / np.abs(left).sum(), DIGITS)
+        left = left_beside(spanned(self._points, self.dimension), whole)
+        return None if left is None else as_question(left)
 
     def _weights(self, candidate: Candidate) -> FloatArray:
         """Where the candidate's risk, put together from squares, is least in the span of what was asked."""
@@ -145,6 +159,5 @@ class LeastSquares:
         if square < 0.0:
             return math.inf
         error = float(np.mean(loss.value(math.sqrt(2.0 * square) * _NORMAL)))
-        radius = float(np.average([site.radius for site in terms.sites], weights=terms.weights)) * candidate.radius
         size = float(dual_norm(weights[: self.n_features], terms.transport_norm))
-        return error + loss.lipschitz * radius * max(size, 1.0 / candidate.label_flip_cost)
+        return error + loss.lipschitz * terms.radius * candidate.radius * max(size, 1.0 / candidate.label_flip_cost)

@@ -32,6 +32,11 @@ class TuningTerms:
         """Site weights (G,)."""
         return np.array([site.weight for site in self.sites])
 
+    @property
+    def radius(self) -> float:
+        """Mean of the sites' radii by the rule, in their weights."""
+        return float(np.average([site.radius for site in self.sites], weights=self.weights))
+
 
 @dataclass(frozen=True)
 class Step:

@@ -78,7 +78,7 @@ def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) 
     for name, count in dataset.clipped.items():
         which = "sensor range" if name in asset_type.feature_names else "range"
         if name not in dataset.all_clipped:
-            lines.append(f"{name}: {count} values outside the {which} were clipped to it")
+            lines.append(_clipped_line(name, count, which))
     lines += all_clipped_lines(dataset, asset_type)
     lines += _one_class_lines(dataset, asset_type)
     lines += _narrow_lines(dataset, asset_type)
@@ -142,14 +142,16 @@ def scaled_measurements(source: CsvSource, asset_type: AssetType) -> ContractedF
 
 def measured_lines(found: ContractedFeatures) -> list[str]:
     """What was made of measurements before they were diagnosed: what lay out of range, and what nothing measures."""
-    lines = [
-        f"{name}: {count} values outside the sensor range were clipped to it" for name, count in found.clipped.items()
-    ]
+    lines = [_clipped_line(name, count) for name, count in found.clipped.items()]
     if found.absent:
         lines.append(
             f"no column for {', '.join(found.absent)} (optional): the middle of the sensor range stands for each"
         )
     return lines
+
+
+def _clipped_line(name: str, count: int, which: str = "sensor range") -> str:
+    return f"{name}: {count} values outside the {which} were clipped to it"
 
 
 def _part_line(name: str, part: Part, asset_type: AssetType) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from models.basics import FloatArray
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.repeated_keys import RepeatedKeyError, said_twice, without_repeats
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.dataset import ContractedFeatures, apply_contract
 from services.site_agent.vault.errors import VaultError
@@ -71,8 +72,8 @@ def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetTy
         raise VaultError(f"{name}: it has {len(line)} bytes, {LONGEST_LINE} are the most")
     try:
         values = json.loads(line, object_pairs_hook=_said_once)
-    except _SaidTwiceError as error:
-        raise VaultError(f"{name}: the key {str(error)[:60]!r} is there twice in one object; say it once") from None
+    except RepeatedKeyError as error:
+        raise VaultError(f"{name}: {said_twice(str(error))}") from None
     except (ValueError, RecursionError):
         raise VaultError(f"{name}: it is not JSON") from None
     if not isinstance(values, dict):
@@ -85,16 +86,8 @@ def scaled_line(line: bytes, name: str, source: TableSource, asset_type: AssetTy
     return apply_contract(features, cells.row_name, asset_type)
 
 
-class _SaidTwiceError(Exception):
-    """A key is there twice."""
-
-
 def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these members. A key that UTF-8 has no form for could not be told of: ``ValueError``."""
-    found = dict[str, Any]()
-    for key, value in pairs:
+    for key, _ in pairs:
         key.encode()
-        if key in found:
-            raise _SaidTwiceError(key)
-        found[key] = value
-    return found
+    return without_repeats(pairs)

@@ -10,8 +10,9 @@ import pytest
 from api.models import quick
 from api.models.answers import KINDS
 from api.models.examples import FEATURES_EXAMPLE
-from api.web.repeated_keys import may_repeat, members_of, repeated_key, said_twice
+from api.web.repeated_keys import may_repeat, members_of, repeated_key
 from services.contracts.access.identity import Role
+from services.contracts.repeated_keys import said_twice
 
 PATH = "/v1/models/pumps/diagnose"
 GOOD = json.dumps(FEATURES_EXAMPLE).encode()
