@@ -8,6 +8,7 @@ from functools import partial
 from flows.certificates import carried
 from flows.versions import model_version
 from flows.wiring import FlowContext
+from models.cuts.held_open import LEAST_SHARE
 from services.auditing.standing import audit_gate
 from services.contracts.errors import BallastError
 from services.contracts.evaluation.calibration import Calibration
@@ -29,6 +30,7 @@ from services.reporting.version_figures import version_figures
 from services.verification.version import CERTIFICATE
 
 LOG = logging.getLogger("ballast.flows")
+_NAMED = 5  # sites on one line
 
 
 def announce(context: FlowContext, run: Run) -> None:
@@ -158,15 +160,27 @@ def _joined(*parts: str) -> str:
 
 
 def _held_open(run: Run, trained: TrainedModel) -> str:
-    """One line of each site, or cohort with its sites, that keeps the gap open by itself; else empty."""
+    """One line of the sites, or cohorts with their sites, that keep the gap open, each by itself or all together."""
     members = cohorts_of(run) if run.plan.reveal == "sums" else {}
     names = {site: f"{site} ({', '.join(members[site])})" if site in members else site for site in trained.held_open}
     apart = trained.certificate.upper - trained.certificate.lower
+    if len(names) > 1 and max(trained.held_open.values()) < LEAST_SHARE * apart:
+        return (
+            f"{_some(list(names.values()))} keep the gap open together: of {apart:.3g} between the bounds their own "
+            f"cuts leave {sum(trained.held_open.values()):.3g}, as where guards hide single rows of few, and no "
+            "further round closes that"
+        )
     return "; ".join(
         f"{names[site]} keeps the gap open: of {apart:.3g} between the bounds its own cuts leave {left:.3g}, so far "
         "below its own risk they lie at the model, and no further round closes that; it need not be a lie"
         for site, left in trained.held_open.items()
     )
+
+
+def _some(names: list[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _warm_note(run: Run, trained: TrainedModel) -> str:

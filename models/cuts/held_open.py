@@ -1,9 +1,9 @@
-r"""Which site keeps the bounds apart: by how much its own cuts lie below its own risk at the best point.
+r"""Which sites keep the bounds apart: by how much their own cuts lie below their own risk at the best point.
 
 A cut that a site answers at a point is as high as its risk there, so a site's cuts leave nothing open at a point that
 it answered, and the gap there is that of the mixture of all sites' cuts, which further rounds close. Cuts that are true
 and too low contradict nothing, and no number of rounds closes what they leave: ``q_g (risk_g(w) - max_k cut_gk(w))``.
-Where a site does so and no better point has come for :data:`MOST_ROUNDS` rounds, a run ends.
+Where sites do so and no better point has come for :data:`MOST_ROUNDS` rounds, a run ends.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from models.cuts.evidence import Evidence, cut_model
 from models.problem import ServerProblem
 
 LEAST_SHARE = 0.5
-"""Of the gap, for a site to be the one that keeps it open."""
+"""Of the gap, for a site, or sites together, to be what keeps it open."""
 MOST_ROUNDS = 25
-"""Without a better point, each answered in full by all sites, while a site keeps the gap open: more lead nowhere.
+"""Without a better point, each answered in full by all sites, while sites keep the gap open: more lead nowhere.
 
 A guard that lets looser cuts out draws them anew in each round, so that a few rounds may be without luck."""
 _ROUNDING = 1e-6
@@ -43,17 +43,21 @@ def left_open(evidence: Evidence, problem: ServerProblem) -> FloatArray:
 def held_open(heads: Sequence[Evidence], problem: ServerProblem, gap: float) -> dict[str, float]:
     """Site, or cohort, that alone leaves half or more of the distance ``gap`` of the bounds open, with how much.
 
-    ``heads``: the evidence of each, whose bounds add up. {} where there is no such site.
+    Where none does alone, the fewest that do together, the largest first; {} where not even all of them do.
+    ``heads``: the evidence of each, whose bounds add up.
     """
     left = np.sum([left_open(each, problem) for each in heads], axis=0) if heads else np.zeros(len(problem.sites))
-    return {
-        site.site_id: float(each) for site, each in zip(problem.sites, left, strict=True)
-        if each > 0.0 and each >= LEAST_SHARE * gap
-    }
+    wanted = LEAST_SHARE * gap
+    if left.sum() <= 0.0 or left.sum() < wanted:
+        return {}
+    order = np.argsort(-left, kind="stable")
+    fewest = int(np.searchsorted(np.cumsum(left[order]), wanted)) + 1
+    alone = int(np.count_nonzero((left > 0.0) & (left >= wanted)))
+    return {problem.sites[place].site_id: float(left[place]) for place in order[: max(alone, fewest)]}
 
 
 def stands_still(evidence: Evidence, problem: ServerProblem) -> bool:
-    """Whether a site keeps the gap open, and none of the last :data:`MOST_ROUNDS` rounds had a better point.
+    """Whether sites keep the gap open, and none of the last :data:`MOST_ROUNDS` rounds had a better point.
 
     Only rounds count in which every site with a weight told its risk at some point: while one is away no point can be
     found to be better, and it may come back.

@@ -58,6 +58,8 @@ _FEW_HELD = 200
 _REACH = 2.0**12
 """Weights, risks and features being of order one, beyond which no optimum is looked for before one that is farther was
 found: as far as sums over cohorts tell a lower bound (``models.cohorts.fixed_point``)."""
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""Its multiples, less whole numbers, are spread over 0 to 1, each far from those before it."""
 _APART = 1e-3
 """Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
@@ -131,7 +133,7 @@ class BundleServer(PointServer[BundleState]):
         found = project(model, best, level, within=enough(evidence), towards=towards)
         evidence = evidence.using(found, problem)
         stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
-        point = without_needless_digits(found.point, problem.gap)
+        point = not_again(without_needless_digits(found.point, problem.gap), evidence)
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
         return BundleState(evidence, point, *prox_questions(model, found, best, problem), stagnated=stagnated)
@@ -173,6 +175,18 @@ def bottom(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> tuple[
         return lowest, minimiser.point
     nearer = best + reach / length * way
     return model.value(nearer), nearer
+
+
+def not_again(point: FloatArray, evidence: Evidence) -> FloatArray:
+    """The point (D,), or one on the way to it from the best point where it was asked before.
+
+    A cut as high as the risk keeps the model's points from coming back. A guard that hides a row answers a looser one,
+    and the same one to the same question: only another point leads on.
+    """
+    if not (evidence.points == point).all(axis=1).any():
+        return point
+    share = _GOLDEN * len(evidence.points) % 1.0
+    return np.asarray(evidence.best_point + share * (point - evidence.best_point))
 
 
 def prox_questions(

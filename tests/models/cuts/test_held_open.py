@@ -49,6 +49,21 @@ def test_half_of_the_gap_is_what_names_a_site(gap: float, named: set[str]) -> No
     assert held_open([told(problem, {"b": 0.3})], problem, gap).keys() == named
 
 
+@pytest.mark.parametrize(
+    ("low", "named"),
+    [({"a": 0.2, "b": 0.3, "c": 0.1}, ["b", "a"]), ({"a": 0.2, "b": 0.1, "c": 0.3}, ["c", "a"]), ({"b": 0.55}, ["b"])],
+)
+def test_the_fewest_that_leave_half_of_it_together_are_named_the_largest_first(
+    low: dict[str, float], named: list[str]
+) -> None:
+    problem = problem_of()
+    evidence = told(problem, low)
+    gap = 0.2 if len(low) > 1 else 0.21
+    assert list(held_open([evidence], problem, gap)) == named
+    assert held_open([evidence], problem, 2.01 * 0.2 * sum(low.values())) == {}, "a fifth of it counts of each"
+    assert stands_still(narrowed(rounds_after(evidence, problem, MOST_ROUNDS), gap), problem)
+
+
 def test_heads_add_up_as_their_bounds_do() -> None:
     problem = problem_of()
     found = held_open([told(problem, {"b": 0.1}), told(problem, {"b": 0.2})], problem, 0.1)
