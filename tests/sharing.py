@@ -14,8 +14,10 @@ TOGETHER = ("tests/journeys/", "tests/services/plant_simulator/")
 
 LONGEST = (
     "tests/journeys/", "tests/models/estimators/", "tests/services/registry/test_other_stores.py",
-    "tests/models/worst_case/", "tests/models/methods/", "tests/services/site_agent/connection/",
-    "tests/browser/", "tests/api/cli/", "tests/flows/", "tests/packaging/", "tests/models/", "tests/services/",
+    "tests/services/site_agent/test_without_scipy.py", "tests/browser/", "tests/attacks/", "tests/simulation/",
+    "tests/benchmarks/", "tests/models/worst_case/", "tests/models/methods/", "tests/services/site_agent/connection/",
+    "tests/api/cli/", "tests/flows/", "tests/packaging/", "tests/oracles/", "tests/mutants/", "tests/api/",
+    "tests/models/", "tests/services/",
 )
 """Where the time goes, the longest first: what is begun last should be short, so that all processes end together."""
 

@@ -33,8 +33,16 @@ SETTINGS = {method: {"method": method, "max_rounds": 30, "min_sites": 4} | chang
 
 
 @pytest.fixture(scope="module")
+def settings(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
+    """Of the methods of which there is a test in this session."""
+    names = [item.name for item in request.session.items if item.path == request.path]
+    return {method: each for method, each in SETTINGS.items() if any(f"[{method}]" in name for name in names)}
+
+
+@pytest.fixture(scope="module")
 def twins(
-    tmp_path_factory: pytest.TempPathFactory, prefect_url: str, new_mlflow: Callable[[Path], str]
+    tmp_path_factory: pytest.TempPathFactory, prefect_url: str, new_mlflow: Callable[[Path], str],
+    settings: dict[str, dict[str, Any]],
 ) -> Iterator[tuple[ProcessWorks, ProcessWorks]]:
     """Two works whose plants have the same rows and draw by the same secret, and were never asked anything.
 
@@ -48,30 +56,32 @@ def twins(
         )
         for works in (first, second):
             assert new_mlflow(works.home) == works.settings.tracking_uri
-            for method, settings in SETTINGS.items():
-                works.plan(method, **settings)
+            for method, changes in settings.items():
+                works.plan(method, **changes)
         yield first, second
 
 
 @pytest.fixture(scope="module")
-def ends(twins: tuple[ProcessWorks, ProcessWorks]) -> list[dict[str, Run]]:
+def ends(
+    twins: tuple[ProcessWorks, ProcessWorks], settings: dict[str, dict[str, Any]]
+) -> list[dict[str, Run]]:
     """The end of every run by its method: in the first works killed in the middle once, in the second not.
 
     A process goes on with the run whose process was killed, then begins the next method's; the last does the rest.
     """
     works, undisturbed = twins
     interrupted: list[Run] = []
-    for method in SETTINGS:
+    for method in settings:
         undisturbed.train(method)
-    for method, settings in SETTINGS.items():
-        rounds = settings["max_rounds"]
+    for method, changes in settings.items():
+        rounds = changes["max_rounds"]
         works.train(method)
         works.wait_for_round(method, BEFORE_THE_KILL)
         works.kill_training()
         interrupted.append(works.newest_run(method))
         assert interrupted[-1].status == "running" and BEFORE_THE_KILL <= interrupted[-1].rounds < rounds
         works.train(method)
-    found = [{method: each.wait_for_run(method) for method in SETTINGS} for each in twins]
+    found = [{method: each.wait_for_run(method) for method in settings} for each in twins]
     assert [found[0][run.plan.name].run_id for run in interrupted] == [run.run_id for run in interrupted]
     return found
 
