@@ -34,7 +34,7 @@ THOROUGH = {
         "test_a_run_waits_hours_for_a_registry_that_is_away",
         "test_wherever_it_died_the_version_is_the_one_that_was_made[before the run's end-each site]",
         "test_wherever_it_died_the_version_is_the_one_that_was_made[between the version's row and the run's-each site]",
-        "test_wherever_it_died_the_version_is_the_one_that_was_made[when the registry has the version and the store does not-e",
+        "test_wherever_it_died_the_version_is_the_one_that_was_made[in the middle of the registry-each site]",
         "test_gates_are_judged_and_a_version_is_promoted_once[True-1e-12]",
     ),
     "tests/services/registry/test_other_stores.py": (
