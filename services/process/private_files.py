@@ -75,3 +75,20 @@ def made_once(path: Path, make: Callable[[], str]) -> bool:
     finally:
         scratch.unlink()
     return True
+
+
+def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a file whole or not at all; what stood there stays where it fails. A device or a pipe is written into.
+
+    ``private``: mode 0600, where it is not there yet or where it is. Raise ``OSError`` as :func:`open` does.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    scratch = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(scratch, "xb", opener=private_opener if private else None) as file:
+            file.write(data)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)

@@ -100,6 +100,13 @@ def test_a_liar_on_sums_is_found_by_the_auditor_suspended_and_missing_in_the_nex
 
     assert "is for the auditor: `ballast evidence audit" in ballast("save", run.run_id, "cohort-1", case)
     assert f"contradiction: {LIAR}" in ballast("audit", case, "--key", tmp_path / "auditor.nk", "--out", out)
+    assert ballast("save", run.run_id, "cohort-1", case).startswith("0 "), "the same again is no loss"
+    assert ballast("audit", case, "--key", tmp_path / "auditor.nk", "--out", out).startswith("0 ")
+    verdict = (out / "verdict.json").read_bytes()
+    (tmp_path / "other.json").write_bytes(verdict)
+    assert "1 ballast:" in (said := ballast("save", run.run_id, "cohort-1", tmp_path / "other.json"))
+    assert "is there and holds something else: name another place" in said
+    assert (tmp_path / "other.json").read_bytes() == verdict
     assert ballast("verify", out / f"{LIAR}.json").startswith("0 proven")
     forged = json.loads((out / "verdict.json").read_text())
     forged["findings"][0]["site"] = "plant-1"

@@ -14,7 +14,7 @@ from services.auditing.verdict import is_case, is_sum_evidence, judged, read_cas
 from services.contracts.errors import InvalidInputError, NotFoundError
 from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.process.command_line import add_json
-from services.process.private_files import private_opener
+from services.process.private_files import write_whole
 from services.process.settings import Settings
 from services.verification.contradiction import verify_evidence
 
@@ -61,10 +61,7 @@ def run(args: argparse.Namespace) -> int:
         found = backend.store.runs.get_evidence(args.run_id, args.site)
     if found is None:
         raise NotFoundError(f"run {args.run_id} keeps no contradiction of {args.site}")
-    try:
-        args.file.write_bytes(found)
-    except OSError as error:
-        raise InvalidInputError(f"cannot write to {args.file}: {error.strerror}") from None
+    _write({args.file: found})
     told = f"{args.file} holds the evidence; `ballast evidence verify {args.file}` proves it"
     if is_case(found):
         told = f"{args.file} is for the auditor: `ballast evidence audit {args.file} --key FILE --out FOLDER`"
@@ -77,20 +74,27 @@ def _audited(args: argparse.Namespace) -> int:
     key, folder = args.key, args.out
     case = read_case(_read(args.file))
     verdict, evidence = judged(case, audit(case, key, case.cohort.audit_every_round), public_key(key), signer(key))
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, data in {"verdict": verdict.text(), **evidence}.items():
-            with open(folder / f"{name}.json", "wb", opener=private_opener) as out:
-                out.write(data)
-    except OSError as error:
-        raise InvalidInputError(f"cannot write to {folder}: {error.strerror}") from None
     written = folder / "verdict.json"
+    _write({folder / f"{name}.json": data for name, data in {"verdict": verdict.text(), **evidence}.items()})
     tell(
         args, {"file": str(written), "findings": verdict.findings},
         *(f"{each.kind}: {each.text}" for each in verdict.findings),
         f"{written} is for the coordinator; the other files show answers of the plants they name",
     )
     return 0
+
+
+def _write(files: dict[Path, bytes]) -> None:
+    """Write them, readable to their owner alone; refused where one is there and proves something else."""
+    for path, data in files.items():
+        if path.is_file() and _read(path) != data:
+            raise InvalidInputError(f"{path} is there and holds something else: name another place")
+    for path, data in files.items():
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(path, data, private=True)
+        except OSError as error:
+            raise InvalidInputError(f"cannot write to {path}: {error.strerror}") from None
 
 
 def _read(path: Path) -> bytes:

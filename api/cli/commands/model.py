@@ -28,6 +28,7 @@ from api.models import service as models
 from api.models.schemas import ChampionChange, Unlearning, VersionDetail
 from services.contracts.errors import InvalidInputError
 from services.contracts.evaluation.fairness import FairnessIndices
+from services.process.private_files import write_whole
 from services.reporting.calibration_rows import calibration_rows
 from services.reporting.fairness_page import EXPLAINED, index_columns
 from services.reporting.undiagnosed import undiagnosed
@@ -175,7 +176,7 @@ def _index(indices: FairnessIndices, explained: tuple[str, str]) -> object:
 def _export(backend: Backend, args: argparse.Namespace) -> None:
     made = exports.export(backend, local_administrator(), args.name, args.version, args.format, args.precision)
     try:
-        args.out.write_bytes(made.data)
+        write_whole(args.out, made.data)
     except OSError as error:
         raise InvalidInputError(f"{args.out} cannot be written: {error.strerror}") from None
     told = {"model": args.name, "version": made.version, "file": str(args.out), "bytes": len(made.data)}

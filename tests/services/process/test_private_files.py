@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.contracts.errors import UnavailableError
-from services.process.private_files import made_once, private_file, private_folder, private_opener
+from services.process.private_files import made_once, private_file, private_folder, private_opener, write_whole
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +57,28 @@ def test_a_secret_is_made_once_whoever_asks_at_the_same_time(tmp_path: Path) -> 
     assert path.read_text() == f"{made.index(True)}\n"
     assert mode(path) == 0o600
     assert os.listdir(tmp_path) == ["secret"]
+
+
+def test_a_file_is_written_whole_or_what_stood_there_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_whole(path, b"one")
+    write_whole(path, b"two", private=True)
+    assert (path.read_bytes(), mode(path), os.listdir(tmp_path)) == (b"two", 0o600, ["file"])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(os, "replace", full)
+        write_whole(path, b"three")
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"two", ["file"])
+
+
+def test_what_is_no_file_is_written_into(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    end = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        write_whole(tmp_path / "pipe", b"all of it")
+        assert os.read(end, 100) == b"all of it"
+    finally:
+        os.close(end)
