@@ -6,7 +6,8 @@ the sum of a few sites' scores would be one site's own.
 
 The fold of a row follows from a keyed hash of its features (BLAKE2b; the seed is the key) within its class: distinct
 rows of a class, in the order of their hashes, are dealt out in turn. Rows with the same features and class are in the
-same fold, so no copy of a held-out row is learnt from.
+same fold, so no copy of a held-out row is learnt from. A class of which there is one distinct row is always learnt from
+and never scored, and where a site has hardly more rows than must be learnt from, so are as many others as that takes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from models.basics import FloatArray, ProblemError
 
 Folds = NDArray[np.intp]
+NEVER = -1
+"""Fold of rows that no fold scores: all learn from them."""
 
 
 class TooFewRowsError(ProblemError):
@@ -29,7 +32,7 @@ class TooFewRowsError(ProblemError):
 
 @dataclass(frozen=True)
 class Dealt:
-    """``folds`` (N,) says which fold scores a row; rows alike in ``together`` (N,), if any, are left out together.
+    """``folds`` (N,) says which fold scores a row, or :data:`NEVER`; rows alike in ``together`` (N,), if any, are left out together.
 
     Of a machine that several folds score no row is learnt from in any of them.
     """
@@ -68,8 +71,28 @@ def deal(
             check_folds(whole, strata, n_folds, least_train, least_test)
             return whole
     by_rows = Dealt(deal_rows(features, strata, n_folds, seed))
-    check_folds(by_rows, strata, n_folds, least_train, least_test)
+    try:
+        check_folds(by_rows, strata, n_folds, least_train, least_test)
+    except TooFewRowsError:
+        smaller = _smaller_folds(features, strata, n_folds, seed, least_train)
+        check_folds(smaller or by_rows, strata, n_folds, least_train, least_test)
+        return smaller or by_rows
     return by_rows
+
+
+def _smaller_folds(
+    features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int, least_train: int
+) -> Dealt | None:
+    """The first of so many folds that without one of them ``least_train`` rows are left; None without such a number."""
+    left = len(strata) - least_train
+    number = -(-len(strata) // left) if left > 0 else 0
+    if number <= n_folds:
+        return None
+    try:
+        folds = deal_rows(features, strata, number, seed)
+    except TooFewRowsError:
+        return None
+    return Dealt(np.where(folds < n_folds, folds, NEVER))
 
 
 def deal_whole(
@@ -108,12 +131,15 @@ def _dealt_within(
     folds = np.zeros(len(group), dtype=np.intp)
     for place, number in enumerate(order):
         rows, own = np.flatnonzero(group == number), np.arange(place, n_folds, len(order))
-        folds[rows] = own[deal_rows(features[rows], strata[rows], len(own), seed)] if len(own) > 1 else place
+        within = deal_rows(features[rows], strata[rows], len(own), seed) if len(own) > 1 else np.zeros(len(rows), np.intp)
+        folds[rows] = np.where(within == NEVER, NEVER, own[within])
     return folds
 
 
 def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed: int) -> Folds:
     """Fold (N,) in 0..n_folds-1 of rows with features (N, P) and strata (N,): classes, all alike for a regression.
+
+    :data:`NEVER` for a stratum of several that has one distinct row: without its fold it would be gone.
 
     Raises
     ------
@@ -123,13 +149,17 @@ def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed
     check_n_folds(n_folds)
     key = seed.to_bytes(8, "little")
     found, dealt = np.zeros(len(strata), dtype=np.intp), 0
-    for stratum in np.unique(strata):
+    several = len(numbers := np.unique(strata)) > 1
+    for stratum in numbers:
         members = np.flatnonzero(strata == stratum)
         digests = [
             hashlib.blake2b(row.tobytes(), digest_size=16, key=key).digest()
             for row in np.ascontiguousarray(features[members], dtype=np.float64)
         ]
         order = {digest: place for place, digest in enumerate(sorted(set(digests)))}
+        if several and len(order) == 1:
+            found[members] = NEVER
+            continue
         # Each class goes on where the last one ended: else the first folds get the odd rows of every class.
         found[members] = [(dealt + order[digest]) % n_folds for digest in digests]
         dealt += len(order)
@@ -155,7 +185,7 @@ def check_folds(dealt: Dealt, strata: NDArray[np.intp], n_folds: int, least_trai
     """
     learnt = [dealt.learnt(fold) for fold in range(n_folds)]
     least = min(int(rows.sum()) for rows in learnt)
-    if least < least_train or np.bincount(dealt.folds, minlength=n_folds).min() < least_test:
+    if least < least_train or np.bincount(dealt.folds[dealt.folds != NEVER], minlength=n_folds).min() < least_test:
         raise TooFewRowsError(
             f"{len(strata)} rows are too few for {n_folds} folds: a fold needs {least_test} rows and the others "
             f"{least_train}; take fewer folds, or leave out the tuning"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.basics import ProblemError
-from models.tuning.folds import Dealt, TooFewRowsError, check_folds, deal, deal_rows, deal_whole
+from models.tuning.folds import NEVER, Dealt, TooFewRowsError, check_folds, deal, deal_rows, deal_whole
 
 
 @settings(max_examples=40)
@@ -48,9 +48,44 @@ def test_what_cannot_be_dealt_is_refused() -> None:
     for least in ({"least_train": 17, "least_test": 4}, {"least_train": 16, "least_test": 5}):
         with pytest.raises(ProblemError, match="20 rows are too few for 5 folds"):
             check_folds(Dealt(folds), classes, 5, **least)
-    lonely = np.r_[np.zeros(19, dtype=int), 1]
+    lonely = np.r_[np.zeros(16, dtype=int), np.ones(4, dtype=int)]
     with pytest.raises(ProblemError, match="without one fold it would be gone"):
-        check_folds(Dealt(deal_rows(features, lonely, 5, 0)), lonely, 5, 1, 1)
+        check_folds(Dealt(np.arange(20) // 4), lonely, 5, 1, 1)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_class_of_one_distinct_row_is_learnt_from_in_every_fold_and_scored_in_none(copies: int) -> None:
+    features = np.random.default_rng(3).uniform(size=(30 + copies, 2))
+    features[30:] = features[30]
+    classes = np.r_[np.arange(30) % 2, np.full(copies, 2)]
+    dealt = deal(features, classes, 3, 5, least_train=10, least_test=5)
+    assert (dealt.folds[30:] == NEVER).all() and (dealt.folds[:30] != NEVER).all()
+    for fold in range(3):
+        assert dealt.learnt(fold)[30:].all() and not dealt.scored(fold)[30:].any()
+        assert dealt.scored(fold).sum() == 10 and dealt.learnt(fold).sum() == 20 + copies
+    assert np.array_equal(dealt.folds[:30], deal_rows(features[:30], classes[:30], 3, 5)), "the others are as without it"
+
+
+@pytest.mark.parametrize(("n_rows", "scored"), [(25, 5), (26, 5), (27, 6), (29, 7), (30, 10)])
+def test_hardly_more_rows_than_must_be_learnt_from_make_smaller_folds(n_rows: int, scored: int) -> None:
+    random = np.random.default_rng(n_rows)
+    features, classes = random.uniform(size=(n_rows, 2)), np.arange(n_rows) % 2
+    dealt = deal(features, classes, 3, 5, least_train=20, least_test=5)
+    for fold in range(3):
+        assert scored <= dealt.scored(fold).sum() <= scored + 1 and dealt.learnt(fold).sum() >= 20
+        assert set(classes[dealt.learnt(fold)]) == set(classes[dealt.scored(fold)]) == {0, 1}
+    order = random.permutation(n_rows)
+    again = deal(features[order], classes[order], 3, 5, least_train=20, least_test=5)
+    assert np.array_equal(again.folds, dealt.folds[order])
+    with pytest.raises(TooFewRowsError, match="24 rows are too few for 3 folds: a fold needs 5 rows and the others 20"):
+        deal(features[:24], classes[:24], 3, 5, least_train=20, least_test=5)
+
+
+def test_a_machine_of_several_folds_with_a_class_of_one_row_keeps_it_in_none() -> None:
+    features, machine = np.random.default_rng(1).uniform(size=(24, 2)), np.repeat([0, 1], [16, 8])
+    classes = np.r_[np.arange(15) % 2, 2, np.arange(8) % 3]
+    folds = deal_whole(features, machine, classes, 3, 0)
+    assert folds[15] == NEVER and set(folds[:15]) | set(folds[16:]) == {0, 1, 2}
 
 
 @settings(max_examples=40)
@@ -97,7 +132,7 @@ def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> No
     assert np.array_equal(dealt([row % 2 for row in range(24)]), by_rows), "a class on one machine would be gone"
     assert np.array_equal(dealt([0] * 10 + [1] * 13 + [2]), by_rows), "a fold of one row is too small"
     with pytest.raises(TooFewRowsError, match="24 rows are too few for 3 folds"):
-        dealt([row // 2 for row in range(24)], least_train=17)
+        dealt([row // 2 for row in range(24)], least_train=23)
 
 
 @pytest.mark.parametrize(("machines", "n_folds"), [(2, 3), (2, 5), (3, 5), (4, 5)])
