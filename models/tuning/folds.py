@@ -32,7 +32,7 @@ class TooFewRowsError(ProblemError):
 
 @dataclass(frozen=True)
 class Dealt:
-    """``folds`` (N,) says which fold scores a row, or :data:`NEVER`; rows alike in ``together`` (N,), if any, are left out together.
+    """``folds`` (N,) says which fold scores a row, or :data:`NEVER`; rows alike in ``together`` (N,) are left out together.
 
     Of a machine that several folds score no row is learnt from in any of them.
     """
@@ -131,7 +131,10 @@ def _dealt_within(
     folds = np.zeros(len(group), dtype=np.intp)
     for place, number in enumerate(order):
         rows, own = np.flatnonzero(group == number), np.arange(place, n_folds, len(order))
-        within = deal_rows(features[rows], strata[rows], len(own), seed) if len(own) > 1 else np.zeros(len(rows), np.intp)
+        if len(own) == 1:
+            folds[rows] = place
+            continue
+        within = deal_rows(features[rows], strata[rows], len(own), seed)
         folds[rows] = np.where(within == NEVER, NEVER, own[within])
     return folds
 

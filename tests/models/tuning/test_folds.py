@@ -63,7 +63,7 @@ def test_a_class_of_one_distinct_row_is_learnt_from_in_every_fold_and_scored_in_
     for fold in range(3):
         assert dealt.learnt(fold)[30:].all() and not dealt.scored(fold)[30:].any()
         assert dealt.scored(fold).sum() == 10 and dealt.learnt(fold).sum() == 20 + copies
-    assert np.array_equal(dealt.folds[:30], deal_rows(features[:30], classes[:30], 3, 5)), "the others are as without it"
+    assert np.array_equal(dealt.folds[:30], deal_rows(features[:30], classes[:30], 3, 5)), "as without it"
 
 
 @pytest.mark.parametrize(("n_rows", "scored"), [(25, 5), (26, 5), (27, 6), (29, 7), (30, 10)])
