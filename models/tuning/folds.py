@@ -32,7 +32,7 @@ class TooFewRowsError(ProblemError):
 
 @dataclass(frozen=True)
 class Dealt:
-    """``folds`` (N,) says which fold scores a row, or :data:`NEVER`; rows alike in ``together`` (N,) are left out together.
+    """``folds`` (N,): which fold scores a row, or :data:`NEVER`; rows alike in ``together`` (N,) are left out together.
 
     Of a machine that several folds score no row is learnt from in any of them.
     """
