@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from services.plant_simulator.faults import FAULTS
+from services.plant_simulator.faults import FAULTS, ordered
 from services.plant_simulator.scenarios import SCENARIOS, TEST, TRAINING
 from services.plant_simulator.writer import FORMATS, simulate_plants
 from services.process.command_line import add_json, tell
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate as the arguments say and print one line; raise :class:`InvalidInputError` when they do not fit."""
-    began = time.monotonic()
+    began, faults = time.monotonic(), ordered(args.faults)
     folders = simulate_plants(
         args.out,
         sites=args.sites,
@@ -38,17 +38,17 @@ def run(args: argparse.Namespace) -> int:
         scenario=args.scenario,
         n_train=args.train,
         n_test=args.test,
-        faults=args.faults,
+        faults=faults,
         format=args.format,
     )
     seconds = time.monotonic() - began
     result = {
         "folder": str(args.out), "plants": [folder.name for folder in folders], "train": args.train, "test": args.test,
-        "scenario": args.scenario, "faults": args.faults, "seed": args.seed, "format": args.format, "seconds": seconds,
+        "scenario": args.scenario, "faults": faults, "seed": args.seed, "format": args.format, "seconds": seconds,
     }
     told = (
         f"{args.train} training and {args.test} test measurements of {len(folders)} plants ({args.scenario}, "
-        f"{', '.join(args.faults)}) in {seconds:.1f} s: {args.out}/plant-1 .. plant-{len(folders)}"
+        f"{', '.join(faults)}) in {seconds:.1f} s: {args.out}/plant-1 .. plant-{len(folders)}"
     )
     tell(args, result, told)
     return 0

@@ -84,10 +84,11 @@ def render(account: Account) -> str:
         f"the best, Gini {fair['gini']:.2f}"
     )
     sensors = ", ".join(sensor["feature"] for sensor in found["contributing_sensors"][:3])
+    radius = found["robustness_radius"]
     lines += [
         f"  registry            {account.outcome}",
         f"  a fresh measurement {found['fault_class']} (severity {found['severity']}), "
-        f"robustness radius {found['robustness_radius']:.3f}",
+        f"robustness radius {'without end' if radius is None else f'{radius:.3f}'}",
         f"    because of        {sensors}",
         f"  the whole demo      {account.seconds:.0f} s",
         "",

@@ -17,7 +17,7 @@ def run(*words):
 
 def test_it_writes_plants_and_says_so_in_one_line(tmp_path, capsys):
     out = tmp_path / "plants"
-    assert run("--out", out, "--sites", 2, "--train", 8, "--test", 8, "--faults", "leak", "worn_bearing") == 0
+    assert run("--out", out, "--sites", 2, "--train", 8, "--test", 8, "--faults", "worn_bearing", "leak", "leak") == 0
     assert sorted(path.name for path in out.iterdir()) == ["plant-1", "plant-2"]
     said = capsys.readouterr().out
     assert said.count("\n") == 1

@@ -67,6 +67,8 @@ def test_the_account_is_a_fact_a_line() -> None:
     }
     other = render(account(reveal="each site", worst_case_risk=None))
     assert "the answers of each plant" in other and "not known" in other
+    endless = account().diagnosis | {"robustness_radius": None}
+    assert "leak (severity 2), robustness radius without end" in render(account(diagnosis=endless))
 
 
 class Answers:
