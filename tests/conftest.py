@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import hashlib
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import tempfile
 import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -54,6 +56,29 @@ def pytest_collection_finish() -> None:
     """Thousands of tests and the libraries stay: no collection of garbage looks through them again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _guards_draw_alike(pytestconfig: pytest.Config) -> Iterator[None]:
+    """With ``--hypothesis-profile=ci`` plants in this process draw by the same secrets each time, as Hypothesis does.
+
+    A secret follows from the test that is running and how many it has made.
+    """
+    if pytestconfig.getoption("--hypothesis-profile", default=None) != "ci":
+        yield
+        return
+    from services.site_agent.vault.records import exposure_record
+
+    made: Counter[str] = Counter()
+
+    def drawn(count: int) -> bytes:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        made[test] += 1
+        return hashlib.sha256(f"{test} {made[test]}".encode()).digest()[:count]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exposure_record, "token_bytes", drawn)
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -10,10 +10,10 @@ the file.
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from secrets import token_bytes
 from types import MappingProxyType
 from typing import Any
 
@@ -75,7 +75,7 @@ class ExposureRecord:
                 return
             self._base = opened(path, _TABLES)
             with self._base:
-                self._base.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
+                self._base.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (token_bytes(32),))
         except (UnavailableError, sqlite3.Error) as error:
             raise self._error(error) from None
 
