@@ -3,7 +3,8 @@ r"""Which sites keep the bounds apart: by how much their own cuts lie below thei
 A cut that a site answers at a point is as high as its risk there, so a site's cuts leave nothing open at a point that
 it answered, and the gap there is that of the mixture of all sites' cuts, which further rounds close. Cuts that are true
 and too low contradict nothing, and no number of rounds closes what they leave: ``q_g (risk_g(w) - max_k cut_gk(w))``.
-Where sites do so and no better point has come for :data:`MOST_ROUNDS` rounds, a run ends.
+Where a site does so and no better point has come for :data:`MOST_ROUNDS` rounds, a run ends. Of methods whose sites
+answer each time with the cut at the point that is asked, sites do so together, too: others have cuts from elsewhere.
 """
 
 from __future__ import annotations
@@ -40,24 +41,24 @@ def left_open(evidence: Evidence, problem: ServerProblem) -> FloatArray:
     return np.asarray(slack * np.array([mixture[site.site_id] for site in problem.sites]))
 
 
-def held_open(heads: Sequence[Evidence], problem: ServerProblem, gap: float) -> dict[str, float]:
+def held_open(
+    heads: Sequence[Evidence], problem: ServerProblem, gap: float, *, together: bool = False
+) -> dict[str, float]:
     """Site, or cohort, that alone leaves half or more of the distance ``gap`` of the bounds open, with how much.
 
-    Where none does alone, the fewest that do together, the largest first; {} where not even all of them do.
+    Where none does alone, and ``together``, the fewest that do as one, the largest first; {} where not even all do.
     ``heads``: the evidence of each, whose bounds add up.
     """
     left = np.sum([left_open(each, problem) for each in heads], axis=0) if heads else np.zeros(len(problem.sites))
-    wanted = LEAST_SHARE * gap
-    if left.sum() <= 0.0 or left.sum() < wanted:
-        return {}
-    order = np.argsort(-left, kind="stable")
-    fewest = int(np.searchsorted(np.cumsum(left[order]), wanted)) + 1
-    alone = int(np.count_nonzero((left > 0.0) & (left >= wanted)))
-    return {problem.sites[place].site_id: float(left[place]) for place in order[: max(alone, fewest)]}
+    wanted, order = LEAST_SHARE * gap, np.argsort(-left, kind="stable")
+    number = int(np.count_nonzero((left > 0.0) & (left >= wanted)))
+    if together and not number and 0.0 < wanted <= left.sum():
+        number = int(np.searchsorted(np.cumsum(left[order]), wanted)) + 1
+    return {problem.sites[place].site_id: float(left[place]) for place in order[:number]}
 
 
-def stands_still(evidence: Evidence, problem: ServerProblem) -> bool:
-    """Whether sites keep the gap open, and none of the last :data:`MOST_ROUNDS` rounds had a better point.
+def stands_still(evidence: Evidence, problem: ServerProblem, *, together: bool = False) -> bool:
+    """Whether a site, or all ``together``, keep the gap open, and none of the last :data:`MOST_ROUNDS` rounds had a better point.
 
     Only rounds count in which every site with a weight told its risk at some point: while one is away no point can be
     found to be better, and it may come back.
@@ -68,4 +69,4 @@ def stands_still(evidence: Evidence, problem: ServerProblem) -> bool:
     later = evidence.point_round > evidence.point_round[evidence.best]
     if np.unique(evidence.point_round[known & later]).size < MOST_ROUNDS:
         return False
-    return bool(held_open([evidence], problem, evidence.upper - evidence.lower))
+    return bool(held_open([evidence], problem, evidence.upper - evidence.lower, together=together))

@@ -42,10 +42,12 @@ class CertifiedServer(ABC, Generic[StateT]):
 
     ``per_site`` names the arrays of the state whose rows are the sites'. ``partial_sums``: where a site stands for a
     cohort (``models.cohorts``), the sum over a part of it is welcome too, with NaN for its risk.
+    ``cut_at_point``: a site answers with the cut at the point where its risk is told, but for what its guard does.
     """
 
     per_site: ClassVar[tuple[str, ...]] = ()
     partial_sums: ClassVar[bool] = False
+    cut_at_point: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -106,7 +108,8 @@ class CertifiedServer(ABC, Generic[StateT]):
         """Certified at the wanted gap; stalled where a site keeps it open and no better point comes."""
         if state.evidence.certificate.meets(problem.gap, problem.absolute_gap):
             return Status.CERTIFIED
-        return Status.STALLED if stands_still(state.evidence, problem) else Status.CONTINUE
+        still = stands_still(state.evidence, problem, together=self.cut_at_point)
+        return Status.STALLED if still else Status.CONTINUE
 
     def certificate(self, state: StateT) -> Certificate:
         """Bounds after the last step."""

@@ -83,6 +83,7 @@ class BundleServer(PointServer[BundleState]):
     state = BundleState
     per_site: ClassVar[tuple[str, ...]] = ("centre", "penalty")
     partial_sums = True
+    cut_at_point = True
 
     @property
     def asks(self) -> RiskSite | ProxCutSite:

@@ -230,4 +230,6 @@ class Training:
         """What sites leave open of the gap; {} on noisy sums, whose planes are no sites' cuts."""
         if self.run.plan.noise is not None:
             return {}
-        return held_open(self._evidence, self.problem, certificate.upper - certificate.lower)
+        together = getattr(get_method(self.run.plan.method).server, "cut_at_point", False)
+        apart = certificate.upper - certificate.lower
+        return held_open(self._evidence, self.problem, apart, together=together)

@@ -59,9 +59,12 @@ def test_the_fewest_that_leave_half_of_it_together_are_named_the_largest_first(
     problem = problem_of()
     evidence = told(problem, low)
     gap = 0.2 if len(low) > 1 else 0.21
-    assert list(held_open([evidence], problem, gap)) == named
-    assert held_open([evidence], problem, 2.01 * 0.2 * sum(low.values())) == {}, "a fifth of it counts of each"
-    assert stands_still(narrowed(rounds_after(evidence, problem, MOST_ROUNDS), gap), problem)
+    assert list(held_open([evidence], problem, gap, together=True)) == named
+    assert held_open([evidence], problem, 2.01 * 0.2 * sum(low.values()), together=True) == {}, "a fifth of each counts"
+    after = narrowed(rounds_after(evidence, problem, MOST_ROUNDS), gap)
+    assert stands_still(after, problem, together=True)
+    alone = len(low) == 1
+    assert bool(held_open([evidence], problem, gap)) == stands_still(after, problem) == alone
 
 
 def test_heads_add_up_as_their_bounds_do() -> None:
@@ -121,3 +124,13 @@ def test_a_run_that_stands_still_has_stalled(method: str) -> None:
     for gap, status in ((0.1, Status.STALLED), (0.2, Status.CONTINUE), (1e-4, Status.CERTIFIED)):
         state: Any = replace(server.init(problem), evidence=narrowed(begun, gap))
         assert server.status(state, problem) is status
+
+
+@pytest.mark.parametrize(("method", "status"), [("level-bundle", Status.STALLED), ("fdr-admm", Status.CONTINUE)])
+def test_sites_hold_a_gap_open_together_where_cuts_are_of_the_point_that_was_asked(method: str, status: Status) -> None:
+    """Cuts of splitting methods are of where their sites stand, below the risk at the best point until all have met."""
+    server = get_method(method).server
+    problem = replace(problem_of(), parameters=check_parameters(get_method(method), {}))
+    begun = narrowed(rounds_after(told(problem, {"a": 0.2, "b": 0.3}), problem, MOST_ROUNDS), 0.15)
+    state: Any = replace(server.init(problem), evidence=begun)
+    assert server.status(state, problem) is status

@@ -88,7 +88,7 @@ async def test_who_says_hello_all_the_time_is_asked_after_pauses_that_double() -
             due.append(call._again.when())
         await asyncio.sleep(0.001)
     call.end()
-    pauses = [later - earlier for earlier, later in zip(due, due[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in zip(due, due[1:5], strict=False)]
     assert all(found >= 0.999 * least for found, least in zip(pauses, (0.05, 0.1, 0.2, 0.4), strict=True)), pauses
 
 
