@@ -58,7 +58,7 @@ def held_open(
 
 
 def stands_still(evidence: Evidence, problem: ServerProblem, *, together: bool = False) -> bool:
-    """Whether a site, or all ``together``, keep the gap open, and none of the last :data:`MOST_ROUNDS` rounds had a better point.
+    """Whether a site keeps the gap open, or all ``together``, and :data:`MOST_ROUNDS` rounds had no better point.
 
     Only rounds count in which every site with a weight told its risk at some point: while one is away no point can be
     found to be better, and it may come back.

@@ -65,6 +65,7 @@ def limits(policy: dict[str, Any]) -> list[tuple[str, str, str]]:
         "min_samples": "training rows; with fewer nothing leaves but a refusal",
         "min_test_samples": "held-out rows; with fewer no evaluation leaves",
         "min_class_samples": "held-out rows of a class; one with fewer is left out of the counts",
+        "min_new_rows": "rows of a class that come, or go, together at least; 1: each by itself",
         "min_cohort": "plants in a sum at least, this one among them",
         "max_message_bytes": "bytes of a message at most, both ways",
         "max_operations": "operations of a task; one that takes more is refused before it is computed",

@@ -45,6 +45,7 @@ from services.site_agent.vault.records.exposure_gate import NOTHING, ExposureGat
 from services.site_agent.vault.records.exposure_record import ExposureRecord
 from services.site_agent.vault.records.lift_record import LiftRecord
 from services.site_agent.vault.records.noise_account import NoiseRecord
+from services.site_agent.vault.records.row_batches import RowBatches
 from services.site_agent.vault.records.told_models import (
     OF_THE_ROWS,
     CountModels,
@@ -74,8 +75,9 @@ class LocalRound:
         self._asset_type = asset_type
         self._policy = policy
         self._egress = egress
-        self._vault = Vault(source, asset_type)
         self._record = ExposureRecord(exposure)
+        self._batches = RowBatches(exposure, self._record.secret(), policy.min_new_rows)
+        self._vault = Vault(source, asset_type, self._batches.seen)
         self._gate = ExposureGate(self._record, policy)
         self._noise_record = NoiseRecord(exposure)
         self._noise = NoisyAnswers(self._noise_record, policy)
@@ -123,6 +125,7 @@ class LocalRound:
         self._noise_record.close()
         self._lifts.close()
         self._beside.close()
+        self._batches.close()
 
     def warm_up(self) -> None:
         """Read the data before the first task asks; what does not fit goes to the log."""

@@ -79,8 +79,10 @@ class SitePolicy(Contract):
     ``min_samples`` and ``min_test_samples``: with fewer training or held-out rows nothing leaves but a refusal, since a
     subgradient over one row is that row; no step of local training goes by fewer rows than ``min_samples`` either.
     A class with fewer held-out rows than ``min_class_samples`` is not in the counts of an evaluation: how two rows were
-    diagnosed says what they are. ``one_class``: the site takes part also where all its training rows are of one class,
-    as those of a plant that never had a fault are. ``max_rounds_per_run`` counts every answered round, repeats too.
+    diagnosed says what they are. ``min_new_rows``: rows of a part and class come and go by so many together
+    (``vault.isolation.row_groups``), so that nothing that is told before and after differs by one row. ``one_class``:
+    the site takes part also where all its training rows are of one class, as those of a plant that never had a fault
+    are. ``max_rounds_per_run`` counts every answered round, repeats too.
 
     The others speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, be it with answers about
@@ -118,6 +120,7 @@ class SitePolicy(Contract):
     min_samples: int = Field(default=20, ge=1)
     min_test_samples: int = Field(default=5, ge=1)
     min_class_samples: int = Field(default=5, ge=1)
+    min_new_rows: int = Field(default=1, ge=1)
     one_class: bool = False
     max_rounds_per_run: int | None = Field(default=None, ge=1)
     exposure_limit: float = Field(default=0.0, ge=0, le=1)

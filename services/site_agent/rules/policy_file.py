@@ -90,6 +90,11 @@ min_test_samples = 5
 # and of the confusion matrix in the OEM's reports.
 min_class_samples = 5
 
+# Rows come and go by so many at least of a class, of the training and of the held-out rows each. With 5 new rows wait
+# until there are five of their class, and where one row is gone four others are left out for good: then nothing that is
+# told before and after differs by one row, counts and losses included. 1: every row counts from the next run on.
+min_new_rows = 1
+
 # Whether the plant takes part also where all its training rows are of one class. It never had a fault: true. It should
 # have rows of another class: then its labels are not what they should be, and false says so.
 one_class = false

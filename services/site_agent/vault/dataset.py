@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +60,24 @@ class Part:
         raw = None if self.raw is None else self.raw[rows]
         return Part(self.features[rows], self.classes[rows], self.targets[rows], together, raw)
 
+    def followed_by(self, other: Part) -> Part:
+        """These rows, then those of another part of the same table."""
+        return Part(
+            np.concatenate([self.features, other.features]), np.concatenate([self.classes, other.classes]),
+            np.concatenate([self.targets, other.targets]),
+            _both(self.together, other.together), _both(self.raw, other.raw),
+        )
+
     @property
     def marks(self) -> NDArray[np.uint64]:
         """``raw``, or where nobody made it the same of the scaled features."""
         if self.raw is not None:
             return self.raw
         return row_marks(self.features, [str(column) for column in range(self.features.shape[1])])
+
+
+def _both(first: NDArray[Any] | None, second: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if first is None or second is None else np.concatenate([first, second])
 
 
 @dataclass(frozen=True)
@@ -81,13 +94,15 @@ class Dataset:
     """A site's rows, ready for training. Row-level: never leaves the vault.
 
     ``clipped`` counts, by feature, the values that were outside their sensor range and were set to its wall; ``absent``
-    names the optional features that the site does not measure.
+    names the optional features that the site does not measure. ``by_hash``: which rows are held out follows from a hash
+    of the rows, and the source does not say it.
     """
 
     train: Part
     test: Part
     clipped: Mapping[str, int]
     absent: tuple[str, ...]
+    by_hash: bool = False
 
     @property
     def all_clipped(self) -> tuple[str, ...]:
@@ -150,11 +165,12 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
         raise VaultError(f"{raw.row_name(int(bare[0]))}: the row has neither a class nor a value of the target")
     held = apply_contract(raw.values, raw.row_name, asset_type)
     features = held.features
+    by_hash = isinstance(raw.split, HoldOut)
     is_test = hold_out(features, classes, raw.split) if isinstance(raw.split, HoldOut) else raw.split
     if is_test.all():
         raise VaultError("no row is in the training part", "no_data")
     whole = Part(features, classes, targets, raw.together, row_marks(raw.values, asset_type.feature_names))
-    return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent)
+    return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent, by_hash)
 
 
 def apply_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> ContractedFeatures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
@@ -19,8 +20,12 @@ Stamp = tuple[tuple[str, int, int], ...]
 class Vault:
     """The site's data. The source is opened for reading only."""
 
-    def __init__(self, source: DataSource, asset_type: AssetType) -> None:
+    def __init__(
+        self, source: DataSource, asset_type: AssetType, seen: Callable[[Dataset], Dataset] | None = None
+    ) -> None:
+        """``seen``: what a run may see of the table as it is when the run first asks; None: all of it."""
         self._source = source
+        self._seen = seen
         self._asset_type = asset_type
         self._mutex = threading.Lock()  # the first reading may meet the first task
         self._stamp: Stamp | None = None
@@ -36,7 +41,7 @@ class Vault:
         if run_id in self._by_run:
             self._by_run.move_to_end(run_id)
             return self._by_run[run_id]
-        dataset = self.current()
+        dataset = self.current() if self._seen is None else self._seen(self.current())
         self._by_run[run_id] = dataset
         if len(self._by_run) > RUNS_KEPT:
             self._by_run.popitem(last=False)

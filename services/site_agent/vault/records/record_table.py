@@ -9,17 +9,20 @@ from typing import Any
 
 from services.contracts.errors import UnavailableError
 from services.site_agent.vault.records.exposure_record import ExposureRecordError
-from services.site_agent.vault.records.private_database import closed, opened
+from services.site_agent.vault.records.private_database import closed, looked_at, opened
 
 
 class RecordTable:
     """One table in the file, or in memory where no path is given; a file of before has none, and gets it."""
 
-    def __init__(self, path: Path | None, table: str, what: str) -> None:
-        """Open or begin it by its statement; ``what`` it is, in the words of an :class:`ExposureRecordError`."""
+    def __init__(self, path: Path | None, table: str, what: str, *, looking: bool = False) -> None:
+        """Open or begin it by its statement, or only look at it.
+
+        ``what`` it is, in the words of an :class:`ExposureRecordError`.
+        """
         self._path, self._what = path, what
         try:
-            self._base = opened(path, table)
+            self._base = (looked_at if looking else opened)(path, table)
         except (UnavailableError, sqlite3.Error) as error:
             raise self._error(error) from None
 

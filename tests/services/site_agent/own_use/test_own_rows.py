@@ -59,6 +59,30 @@ def test_rows_are_those_of_the_versions_task(
     assert len(OwnRows(site, both, "regression")) == len(train)
 
 
+def test_rows_that_wait_for_others_are_not_of_the_version(
+    make_site: Callable[..., Any], write_csv: Callable[..., Path], asset_type: AssetType
+) -> None:
+    site = make_site()
+    site.restarted(policy=site.policy.model_copy(update={"min_new_rows": 5}))
+    spec = TrainingSpec(radius=RadiusRule(rule="fixed", value=0.0))
+    site.ask("join")
+    told = site.ask("evaluate", arrays={"weights": PLANE}, spec=spec).arrays["risk"]
+    write_csv(table(103), "site/data.csv")
+    (site.folder / "policy.toml").write_text("min_new_rows = 5\n")
+    settings = SiteSettings(
+        site_id="p", servers=("nats://a:1",), data=site.source, policy=site.folder / "policy.toml",
+        exposure=site.folder / "exposure.sqlite",
+    )
+    before = site.door._batches.read("SELECT * FROM row_group", ())
+    rows = OwnRows(settings, asset_type, "classification")
+    assert len(rows) == 76 and rows.risks(spec, [PLANE])[0, 0] == pytest.approx(told[0], rel=1e-3)
+    write_csv(table(140), "site/data.csv")
+    assert len(OwnRows(settings, asset_type, "classification")) > 90, "so many come together"
+    assert site.door._batches.read("SELECT * FROM row_group", ()) == before, "who looks remembers nothing"
+    (site.folder / "policy.toml").write_text("")
+    assert len(OwnRows(settings, asset_type, "classification")) == len(Vault(site.source, asset_type).current().train)
+
+
 def test_a_version_of_another_lift_does_not_fit(
     settings: Callable[[list[list[Any]]], SiteSettings], asset_type: AssetType
 ) -> None:
