@@ -28,9 +28,14 @@ _DATABASE = "CREATE DATABASE {name} OWNER {name} ENCODING 'UTF8' TEMPLATE templa
 FILES = {"ballast": "database-url", "mlflow": "mlflow-url", "prefect": "prefect-url"}
 
 
+def are_made(folder: Path) -> bool:
+    """Whether the folder holds all files: the last of them is there."""
+    return (folder / "databases.sql").exists()
+
+
 def make_files(folder: Path, servers: list[str], host_names: list[str], database_host: str) -> None:
     """Write all files; ``ConflictError`` where the folder holds them already, for databases know the old passwords."""
-    if (folder / "databases.sql").exists():
+    if are_made(folder):
         raise ConflictError(f"{folder} holds the files of a deployment already; they are made once")
     private_folder(folder)
     members = [read_server(text if "=" in text else f"{text}={text}") for text in servers]
@@ -68,7 +73,8 @@ def parser() -> argparse.ArgumentParser:
         "--servers", default="nats-1,nats-2,nats-3",
         help="NATS servers, NAME or NAME=HOST: the host is the name by which the others find it",
     )
-    made.add_argument("--kubernetes-secret", metavar="NAME", help="print the files as a Secret of this name, too")
+    made.add_argument("--kubernetes-secret", metavar="NAME", help="print the files as a Secret of this name, too; "
+        "those that are there, where the folder holds them already")
     made.add_argument("--database-host", default="postgres")
     return made
 
@@ -77,6 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Make the files; one line on stderr and exit code 1 where that cannot be."""
     keep_private()
     chosen = parser().parse_args(arguments)
+    if chosen.kubernetes_secret and are_made(chosen.folder):
+        print(f"{chosen.folder} holds the files of a deployment: they are printed as they are", file=sys.stderr)
+        print(secret_manifest(chosen.folder, chosen.kubernetes_secret))
+        return 0
     try:
         make_files(chosen.folder, chosen.servers.split(","), chosen.host_names.split(","), chosen.database_host)
     except BallastError as error:

@@ -89,3 +89,14 @@ def test_a_secret_of_kubernetes_has_the_authority_of_the_plants_link(made: Path)
     assert b64decode(data["ca.pem"]) == authority != other
     assert b64decode(data["server.pem"]) == (made / "api" / "server.pem").read_bytes()
     assert b64decode(data["nats-2.server.pem"]) == (made / "nats" / "nats-2" / "server.pem").read_bytes()
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_a_secret_is_printed_again_and_nothing_is_made_anew(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a pipe into another program lost is not lost for good."""
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    assert first_files.main([str(made), "--kubernetes-secret", "files"]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == first_files.secret_manifest(made, "files")
+    assert "they are printed as they are" in said.err
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
