@@ -156,14 +156,19 @@ def test_a_tuning_without_meaning_is_refused(tuning: Any, line: str) -> None:
         FederatedDRSVC(tuning=tuning).fit(features, labels, groups=groups)
 
 
-@pytest.mark.parametrize("rare", [False, True])
-def test_where_rows_are_too_few_for_folds_auto_takes_the_terms_as_they_are(rare: bool) -> None:
-    """As a plan does: 24 rows at eight sites, or a class of three rows at three."""
+def test_a_class_of_one_row_at_a_site_keeps_nobody_from_tuning() -> None:
     features, labels, groups = ring()
-    if rare:
-        labels = np.where(np.arange(150) < 3, 2, labels)
-    else:
-        features, labels, groups = features[:24], labels[:24], np.arange(24) % 12
+    labels = np.where(np.arange(150) < 3, 2, labels)
+    assert [int(np.sum(labels[groups == each] == 2)) for each in range(3)] == [1, 1, 1]
+    model = FederatedDRClassifier(tuning="auto", loss="hinge", gap=1e-2, calibration_folds=0)
+    model.fit(features, labels, groups=groups)
+    assert model.tuning_why_.startswith("best of 12 with ") and list(model.classes_) == [0, 1, 2]
+
+
+def test_where_rows_are_too_few_for_folds_auto_takes_the_terms_as_they_are() -> None:
+    """As a plan does: 24 rows at twelve sites."""
+    features, labels, groups = ring()
+    features, labels, groups = features[:24], labels[:24], np.arange(24) % 12
     model = FederatedDRClassifier(tuning="auto", loss="hinge", gap=1e-2, calibration_folds=0)
     model.fit(features, labels, groups=groups)
     assert model.tuning_why_ == "the estimator's own terms, untuned: a site or more has too few rows for 3 folds"

@@ -10,10 +10,10 @@ the file.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from secrets import token_bytes
 from types import MappingProxyType
 from typing import Any
 
@@ -63,6 +63,11 @@ def directions_kept(n_rows: int) -> int:
     return max(1, min(n_rows, MOST_CELLS // n_rows))
 
 
+def new_secret() -> bytes:
+    """What a vault's guard draws by from its first day on."""
+    return secrets.token_bytes(32)
+
+
 class ExposureRecord:
     """The file, or a record in memory where no path is given. One writer; readers may look at any time."""
 
@@ -75,7 +80,7 @@ class ExposureRecord:
                 return
             self._base = opened(path, _TABLES)
             with self._base:
-                self._base.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (token_bytes(32),))
+                self._base.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (new_secret(),))
         except (UnavailableError, sqlite3.Error) as error:
             raise self._error(error) from None
 
