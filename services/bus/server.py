@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import socket
@@ -35,12 +36,20 @@ def find_program() -> str:
 
 
 def check_port_free(host: str, port: int, purpose: str) -> None:
-    """Raise :class:`ConflictError` when something listens on the port already."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    """Raise :class:`ConflictError`: something listens there already, or nobody here may (``port_unusable``)."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
-        except OSError:
+            if probe.family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind((host.strip("[]"), port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise ConflictError(
+                    f"port {port} on {host} cannot be had for {purpose}, though nothing may hold it: "
+                    f"{error.strerror or error}; name an address of this machine, and a port that this account may "
+                    "take, in the settings", code="port_unusable",
+                ) from None
             raise ConflictError(
                 f"port {port} on {host} is taken already, so {purpose} cannot use it; "
                 f"stop what holds it or choose another port in the settings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sqlalchemy import text
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from api.system import facts
+from services.bus.configuration import BusFiles, hears_websockets, write_server
 from services.contracts.history.audit import BACKUP_RESTORED
 from services.contracts.history.events import Webhook
 from services.contracts.keys.signing import new_seed_file
@@ -70,6 +72,38 @@ def test_a_key_that_is_not_the_services_is_found(name: str, started: Path, capsy
     (started / name).unlink()
     code, found = examined(started, capsys)
     assert (code, found[check]["state"]) == (1, "fail") and found[check]["said"].endswith(f"{name} is missing")
+
+
+def test_the_port_of_websockets_is_looked_at_as_the_others(started: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = int(taken.getsockname()[1])
+        settings_file = started / "ballast.toml"
+        settings_file.write_text(settings_file.read_text().replace("[nats]\n", f"[nats]\nwebsocket_port = {port}\n"))
+        code, found = examined(started, capsys)
+        wrong = {name for name, each in found.items() if each["state"] == "fail"}
+        assert (code, wrong) == (1, {f"port {port}"})
+        assert "not the NATS server's WebSocket" in found[f"port {port}"]["said"]
+    found = examined(started, capsys)[1][f"port {port}"]
+    assert (found["state"], found["said"]) == ("ok", "free for the NATS server's WebSocket, which does not run")
+
+
+def test_a_server_without_websockets_does_not_hold_their_port(started: Path) -> None:
+    files = BusFiles(started / "nats")
+    assert not hears_websockets(files, 4222)
+    write_server(files, host="127.0.0.1", port=4222, max_payload=1, websocket_port=8443)
+    assert hears_websockets(files, 8443) and not hears_websockets(files, 4222)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_not_held_by_anybody(host: str, home: Path, capsys: Capture) -> None:
+    port = Settings.load(home, {}).nats.port
+    settings_file = home / "ballast.toml"
+    settings_file.write_text(settings_file.read_text().replace("[nats]\n", f'[nats]\nhost = "{host}"\n'))
+    code, found = examined(home, capsys)
+    assert (code, found[f"port {port}"]["state"]) == (1, "fail")
+    assert f"on {host} cannot be had" in found[f"port {port}"]["said"]
+    assert "held by" not in found[f"port {port}"]["said"] and "ss -ltnp" not in found[f"port {port}"]["todo"]
+    assert found[f"port {port}"]["todo"].startswith("name an address of this machine")
 
 
 def test_a_registry_that_is_gone_is_not_made_anew(home: Path, capsys: Capture) -> None:
