@@ -15,8 +15,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from sqlalchemy import text
 
+from api.backend.actor import local_administrator
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
+from api.sites.service import rotate_coordinator
 from api.system import facts
 from services.bus.configuration import BusFiles, hears_websockets, write_server
 from services.contracts.history.audit import BACKUP_RESTORED
@@ -92,6 +94,25 @@ def test_a_server_without_websockets_does_not_hold_their_port(started: Path) -> 
     assert not hears_websockets(files, 4222)
     write_server(files, host="127.0.0.1", port=4222, max_payload=1, websocket_port=8443)
     assert hears_websockets(files, 8443) and not hears_websockets(files, 4222)
+
+
+def test_the_statements_of_changes_of_the_oems_key_are_missed(started: Path, capsys: Capture) -> None:
+    """Without them who knows the present key takes what a former one signed for a stranger's, and nothing said why."""
+    line, check = BusFiles(started / "nats").coordinator_line, "line of the OEM's keys"
+    with open_backend(Settings.load(started, {})) as backend:
+        rotate_coordinator(backend, local_administrator(), timedelta(hours=1))
+        first = line.read_bytes()
+        rotate_coordinator(backend, local_administrator(), timedelta(hours=1))
+    assert check not in examined(started, capsys)[1]
+    kept = line.read_bytes()
+    line.unlink()
+    code, found = examined(started, capsys)
+    assert {name for name, each in found.items() if each["state"] == "fail"} == {check} and code == 1
+    assert "oem-keys.json lacks the change of" in found[check]["said"] and "`ballast restore`" in found[check]["todo"]
+    line.write_bytes(first)
+    assert examined(started, capsys)[1][check]["state"] == "fail", "of before the last change"
+    line.write_bytes(kept)
+    assert check not in examined(started, capsys)[1]
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
