@@ -11,6 +11,7 @@ from api.backend.oem_keys import check_not_oems
 from api.backend.wiring import Backend
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.errors import InvalidInputError
+from services.contracts.history.audit import OEM_KEY_CHANGED
 from services.contracts.history.site import Site
 from services.contracts.keys.signed_documents import signed_digest
 from services.identity.enrolment import check_site_key
@@ -72,7 +73,7 @@ def rotate_coordinator(
         if standing is not None:
             change |= {"stolen": True, "versions_that_stand": len(standing)}
         record(
-            store, actor, "coordinator.rotate_key", "coordinator", before={"public_key": former}, after=change,
+            store, actor, OEM_KEY_CHANGED, "coordinator", before={"public_key": former}, after=change,
             reason=reason,
         )
     backend.nats_users.refresh()

@@ -65,6 +65,12 @@ def port(purpose: str, number: int, *, free: bool, ours: bool, other: Path | Non
     )
 
 
+def unusable_port(number: int, said: str) -> Finding:
+    """A port, or its address, that this host does not give to the service, whoever holds it."""
+    what, _, todo = said.partition("; ")
+    return Finding(check=f"port {number}", state="fail", said=what, todo=todo)
+
+
 def clock(now: datetime, database: datetime | None, newest: datetime | None) -> Finding:
     """Clock of this host against the database server's (None: there is none), and against the newest entry's time."""
     if newest is not None and newest - now > SKEW_WARN:

@@ -16,12 +16,12 @@ from cryptography import x509
 from api.backend.disk_space import least_room
 from api.system import checks
 from api.system.checks import Finding
-from services.bus.configuration import BusFiles
+from services.bus.configuration import BusFiles, hears_websockets
 from services.bus.reload import running_pid
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
 from services.process.listeners import other_home
-from services.process.settings import FILE_NAME, WILDCARDS, Settings
+from services.process.settings import FILE_NAME, Settings, bracketed
 
 SECRET_NAMES = (
     "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",
@@ -35,18 +35,21 @@ ANSWER_SECONDS = 2.0
 
 def ports(settings: Settings) -> Iterator[Finding]:
     """Each port that `ballast up` would take."""
-    home, scheme = settings.home, "https" if settings.api.uses_tls else "http"
+    home = settings.home
     yield _port(home, "the API", settings.api.host, settings.api.port,
-                lambda: _answers(f"{scheme}://{_reached(settings.api.host)}:{settings.api.port}/healthz", b'"version"'))
+                lambda: _answers(f"{settings.api.url}/healthz", b'"version"'))
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)
         yield _port(home, "the NATS server", settings.nats.host, settings.nats.port,
                     lambda: running_pid(files) is not None)
+        if (web := settings.nats.websocket_port) is not None:
+            yield _port(home, "the NATS server's WebSocket", settings.nats.host, web,
+                        lambda: running_pid(files) is not None and hears_websockets(files, web))
     if not settings.prefect.api_url:
         yield _port(home, "the Prefect server", settings.prefect.host, settings.prefect.port,
                     lambda: _answers(f"{settings.prefect_api_url}/health", b"true"))
     if not settings.mlflow.tracking_uri:
-        at = f"http://{_reached(settings.mlflow.host)}:{settings.mlflow.port}/health"
+        at = f"http://{bracketed(settings.mlflow.host)}:{settings.mlflow.port}/health"
         yield _port(home, "the MLflow server", settings.mlflow.host, settings.mlflow.port,
                     lambda: _answers(at, b"OK"))
 
@@ -110,7 +113,9 @@ def _expiry(path: Path) -> datetime | None:
 def _port(home: Path, purpose: str, host: str, number: int, ours: Callable[[], bool]) -> Finding:
     try:
         check_port_free(host, number, purpose)
-    except ConflictError:
+    except ConflictError as error:
+        if error.code != "port_taken" and not ours():  # ours may be there by a right that who looks does not have
+            return checks.unusable_port(number, str(error))
         return checks.port(purpose, number, free=False, ours=ours(), other=other_home(number, home))
     return checks.port(purpose, number, free=True, ours=False)
 
@@ -133,10 +138,6 @@ def _answers(url: str, said: bytes) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _reached(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}[host] if host in WILDCARDS else host
 
 
 def utc_now() -> datetime:

@@ -16,6 +16,7 @@ from api.system.checks import Finding
 from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import coordinator_line
 from services.contracts.errors import BallastError
+from services.contracts.history.audit import OEM_KEY_CHANGED
 from services.contracts.keys.signing import public_key
 from services.identity.server_secrets import ServerSecrets
 from services.identity.service_keys import MEANINGS, WEBHOOKS, read_key
@@ -56,6 +57,8 @@ def lost_keys(backend: Backend, *, known_to: int, webhooks: int) -> Iterator[Fin
     if known_to and not settings.nats.servers and not bus.configuration.exists() and not bus.coordinator_seed.exists():
         yield Finding(check="the OEM's key", state="fail", todo=FROM_BACKUP,
                       said=f"no key at {bus.coordinator_seed}, and {known_to} plants know it")
+    if not settings.nats.servers and bus.coordinator_seed.exists():
+        yield from _lost_line(backend, bus)
     if webhooks and not (settings.home / WEBHOOKS).exists() and backend.store.service_keys.find(WEBHOOKS) is None:
         yield Finding(check=WEBHOOKS, state="fail", todo=f"{FROM_BACKUP}; {MEANINGS[WEBHOOKS]}",
                       said=f"{settings.home / WEBHOOKS} is gone, and {webhooks} webhooks are signed by it")
@@ -64,6 +67,23 @@ def lost_keys(backend: Backend, *, known_to: int, webhooks: int) -> Iterator[Fin
         if problem:
             said, _, todo = problem.partition("; ")
             yield Finding(check=f"{name} of the service", state="fail", said=said, todo=f"{todo}; {meaning}")
+
+
+def _lost_line(backend: Backend, bus: BusFiles) -> Iterator[Finding]:
+    """The statements of changes of the OEM's key lack the newest change that the audit trail tells of."""
+    newest = backend.store.audit.list_events(action=OEM_KEY_CHANGED, limit=1)
+    if not newest or newest[0].after is None:
+        return
+    try:
+        line = coordinator_line(bus)
+    except BallastError:  # that it cannot be read is said with the key itself
+        return
+    if newest[0].after["public_key"] not in {each.next for each in line}:
+        yield Finding(
+            check="line of the OEM's keys", state="fail", todo=FROM_BACKUP,
+            said=f"{bus.coordinator_line} lacks the change of {newest[0].at:%Y-%m-%d %H:%M} UTC: nobody can check what "
+            "former keys signed by the present one",
+        )
 
 
 def _checked(check: str, look: Callable[[], object], todo: str) -> Finding:

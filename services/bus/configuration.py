@@ -10,6 +10,7 @@ from pathlib import Path
 
 from services.contracts.errors import ConflictError
 from services.contracts.keys.signing import check_public_key
+from services.process.settings import bracketed
 
 COORDINATOR_INBOX = "_COORD"
 RESPONSE_WINDOW = "60m"
@@ -83,7 +84,7 @@ def write_server(
     log = "" if cluster else f'log_file: "{files.log.resolve()}"\n'
     write_atomically(
         files.configuration,
-        f"""listen: "{host}:{port}"
+        f"""listen: "{bracketed(host)}:{port}"
 server_name: {cluster.name if cluster else "ballast"}
 max_payload: {max_payload}
 pid_file: "{pid}"
@@ -101,7 +102,7 @@ tls {{
 def _websocket_text(host: str, port: int, certificate: str, key: str) -> str:
     """For plants whose firewall lets nothing out but HTTPS."""
     return f"""websocket {{
-listen: "{host}:{port}"
+listen: "{bracketed(host)}:{port}"
 handshake_timeout: "5s"
 tls {{
   cert_file: "{certificate}"
@@ -109,6 +110,13 @@ tls {{
 }}
 }}
 """
+
+
+def hears_websockets(files: BusFiles, port: int) -> bool:
+    """Whether the configuration that the server was started with names this port for WebSockets."""
+    text = files.configuration.read_text(encoding="utf-8") if files.configuration.exists() else ""
+    section = text.partition("websocket {")[2].partition("tls {")[0]
+    return f':{port}"' in section
 
 
 def _cluster_text(cluster: ClusterPart, tls: str) -> str:

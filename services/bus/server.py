@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import socket
@@ -35,12 +36,20 @@ def find_program() -> str:
 
 
 def check_port_free(host: str, port: int, purpose: str) -> None:
-    """Raise :class:`ConflictError` when something listens on the port already."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    """Raise :class:`ConflictError`: something listens there already, or nobody here may (``port_unusable``)."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
-        except OSError:
+            if probe.family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind((host.strip("[]"), port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise ConflictError(
+                    f"port {port} on {host} cannot be had for {purpose}, though nothing may hold it: "
+                    f"{error.strerror or error}; name an address of this machine, and a port that this account may "
+                    "take, in the settings", code="port_unusable",
+                ) from None
             raise ConflictError(
                 f"port {port} on {host} is taken already, so {purpose} cannot use it; "
                 f"stop what holds it or choose another port in the settings",
@@ -94,21 +103,28 @@ def are_users_current(files: BusFiles, site_keys: Mapping[str, str]) -> bool:
 
 
 def coordinator_keys(files: BusFiles, now: datetime) -> str:
-    """Public keys of the coordinator that hold: its own, and the one before it until its end, apart by a blank."""
+    """Public keys of the coordinator that hold: its own, and those before it until their ends, apart by a blank."""
     if files.coordinator_public.exists():
         return files.coordinator_public.read_text(encoding="ascii").strip()
     present = public_key(files.coordinator_seed)
+    return " ".join([present, *(key for key in _former_keys(files, now) if key != present)])
+
+
+def _former_keys(files: BusFiles, now: datetime) -> dict[str, str]:
+    """Former keys of the coordinator that hold yet, the newest first, each with its end (ISO 8601)."""
     if not files.coordinator_former.exists():
-        return present
-    former = json.loads(files.coordinator_former.read_text(encoding="utf-8"))
-    holds = now < datetime.fromisoformat(former["until"]) and former["public_key"] != present
-    return f"{present} {former['public_key']}" if holds else present
+        return {}
+    newest = json.loads(files.coordinator_former.read_text(encoding="utf-8"))
+    found = {each["public_key"]: each["until"] for each in (newest, *newest.get("before", ()))}
+    return {key: until for key, until in found.items() if now < datetime.fromisoformat(until)}
 
 
 def rotate_coordinator(
     files: BusFiles, former_until: datetime, standing: Iterable[str] | None = None
 ) -> tuple[str, str]:
     """Give the coordinator another key; the one before holds until then. The new and the former public key.
+
+    Those before that one keep their own ends, for a run may be on its way by one of them, unless this one ends at once.
 
     Both sign a statement of the change, which joins those of earlier ones. ``standing`` given: the former key was
     stolen, and of what it signed only the versions of these digests stand (``services.contracts.keys.key_chain``).
@@ -122,8 +138,13 @@ def rotate_coordinator(
     # A statement of a change that was never finished has the present key for its former one.
     line = [each for each in coordinator_line(files) if each.former != former]
     write_atomically(files.coordinator_line, write_statements([*line, change]))
+    before = [
+        {"public_key": each, "until": until} for each, until in _former_keys(files, now).items()
+        if each not in (former, key) and now < former_until
+    ]
+    newest = {"public_key": former, "until": former_until.isoformat()}
     write_atomically(
-        files.coordinator_former, json.dumps({"public_key": former, "until": former_until.isoformat()}) + "\n"
+        files.coordinator_former, json.dumps(newest | ({"before": before} if before else {})) + "\n"
     )
     fresh.replace(files.coordinator_seed)
     return key, former

@@ -32,6 +32,11 @@ def reached_at(host: str) -> str:
     return "127.0.0.1" if host in WILDCARDS else host
 
 
+def bracketed(host: str) -> str:
+    """Host as it stands before a port: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
 def _only_loopback(host: str) -> str:
     if not is_loopback(host):
         raise ValueError(
@@ -109,8 +114,8 @@ class ApiSettings(_Section):
     @property
     def url(self) -> str:
         """Address of the API, as this host reaches it."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
-        return f"{'https' if self.uses_tls else 'http'}://{host}:{self.port}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"{'https' if self.uses_tls else 'http'}://{bracketed(host)}:{self.port}"
 
 
 class RetentionSettings(_Section):
@@ -165,7 +170,7 @@ class Settings(_Section):
     @property
     def nats_servers(self) -> tuple[str, ...]:
         """Addresses of the plant link, as this host reaches it."""
-        return self.nats.servers or (f"tls://{reached_at(self.nats.host)}:{self.nats.port}",)
+        return self.nats.servers or (f"tls://{bracketed(reached_at(self.nats.host))}:{self.nats.port}",)
 
     @property
     def nats_seed(self) -> Path:

@@ -18,6 +18,8 @@ BACKUP_MADE = "backup.made"
 """Action of an entry: a backup was made; ``after`` has its file's name."""
 BACKUP_RESTORED = "backup.restored"
 """Action of an entry: the store is what a backup held."""
+OEM_KEY_CHANGED = "coordinator.rotate_key"
+"""Action of an entry: the OEM's key was changed; ``after`` has the next one as ``public_key``."""
 
 
 class AuditEvent(Contract):

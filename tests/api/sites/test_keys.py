@@ -186,6 +186,36 @@ def test_the_coordinator_changes_its_key_with_an_overlap(link: Link) -> None:
     assert "coordinator.rotate_key" in [event.action for event in backend.store.audit.list_events()]
 
 
+def test_a_second_change_of_the_coordinators_key_leaves_the_first_one_its_overlap(link: Link) -> None:
+    """A run is on its way by the key with which it began, however often that is changed within its overlap."""
+    from api.sites.service import rotate_coordinator
+    from tests.api.conftest import FOUNDER
+
+    seeds = [link.folder / f"{number}.nk" for number in range(3)]
+
+    def change(seed: Path, overlap: timedelta) -> str:
+        seed.write_bytes(link.files.coordinator_seed.read_bytes())
+        return rotate_coordinator(link.world.backend, FOUNDER, overlap)[1]
+
+    async def test() -> None:
+        working = await link.connect(link.files.coordinator_seed)
+        formers = [
+            await asyncio.to_thread(change, seed, timedelta(hours=hours))
+            for seed, hours in zip(seeds, (1, 3, 2), strict=True)
+        ]
+        await becomes(lambda: link.connects(link.files.coordinator_seed), True)
+        assert working.is_connected and [await link.connects(seed) for seed in seeds] == [True] * 3
+        now, own = datetime.now(UTC), public_key(link.files.coordinator_seed)
+        for minutes, hold in ((59, formers[::-1]), (61, formers[:0:-1]), (121, formers[1:2]), (181, [])):
+            assert server.coordinator_keys(link.files, now + timedelta(minutes=minutes)).split() == [own, *hold]
+        await asyncio.to_thread(change, link.folder / "last.nk", timedelta(0))
+        await cut(working)
+        assert server.coordinator_keys(link.files, now).split()[1:] == [public_key(link.folder / "last.nk")]
+        assert server.coordinator_keys(link.files, datetime.now(UTC)) == public_key(link.files.coordinator_seed)
+
+    run(test)
+
+
 def test_users_that_somebody_changed_are_put_right(link: Link) -> None:
     stranger, key = link.new_key("stranger")
     link.files.users.write_text(users_text(f"{public_key(link.files.coordinator_seed)} {key}", {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,9 +15,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from sqlalchemy import text
 
+from api.backend.actor import local_administrator
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
+from api.sites.service import rotate_coordinator
 from api.system import facts
+from services.bus.configuration import BusFiles, hears_websockets, write_server
 from services.contracts.history.audit import BACKUP_RESTORED
 from services.contracts.history.events import Webhook
 from services.contracts.keys.signing import new_seed_file
@@ -70,6 +74,57 @@ def test_a_key_that_is_not_the_services_is_found(name: str, started: Path, capsy
     (started / name).unlink()
     code, found = examined(started, capsys)
     assert (code, found[check]["state"]) == (1, "fail") and found[check]["said"].endswith(f"{name} is missing")
+
+
+def test_the_port_of_websockets_is_looked_at_as_the_others(started: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = int(taken.getsockname()[1])
+        settings_file = started / "ballast.toml"
+        settings_file.write_text(settings_file.read_text().replace("[nats]\n", f"[nats]\nwebsocket_port = {port}\n"))
+        code, found = examined(started, capsys)
+        wrong = {name for name, each in found.items() if each["state"] == "fail"}
+        assert (code, wrong) == (1, {f"port {port}"})
+        assert "not the NATS server's WebSocket" in found[f"port {port}"]["said"]
+    found = examined(started, capsys)[1][f"port {port}"]
+    assert (found["state"], found["said"]) == ("ok", "free for the NATS server's WebSocket, which does not run")
+
+
+def test_a_server_without_websockets_does_not_hold_their_port(started: Path) -> None:
+    files = BusFiles(started / "nats")
+    assert not hears_websockets(files, 4222)
+    write_server(files, host="127.0.0.1", port=4222, max_payload=1, websocket_port=8443)
+    assert hears_websockets(files, 8443) and not hears_websockets(files, 4222)
+
+
+def test_the_statements_of_changes_of_the_oems_key_are_missed(started: Path, capsys: Capture) -> None:
+    """Without them who knows the present key takes what a former one signed for a stranger's, and nothing said why."""
+    line, check = BusFiles(started / "nats").coordinator_line, "line of the OEM's keys"
+    with open_backend(Settings.load(started, {})) as backend:
+        rotate_coordinator(backend, local_administrator(), timedelta(hours=1))
+        first = line.read_bytes()
+        rotate_coordinator(backend, local_administrator(), timedelta(hours=1))
+    assert check not in examined(started, capsys)[1]
+    kept = line.read_bytes()
+    line.unlink()
+    code, found = examined(started, capsys)
+    assert {name for name, each in found.items() if each["state"] == "fail"} == {check} and code == 1
+    assert "oem-keys.json lacks the change of" in found[check]["said"] and "`ballast restore`" in found[check]["todo"]
+    line.write_bytes(first)
+    assert examined(started, capsys)[1][check]["state"] == "fail", "of before the last change"
+    line.write_bytes(kept)
+    assert check not in examined(started, capsys)[1]
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_not_held_by_anybody(host: str, home: Path, capsys: Capture) -> None:
+    port = Settings.load(home, {}).nats.port
+    settings_file = home / "ballast.toml"
+    settings_file.write_text(settings_file.read_text().replace("[nats]\n", f'[nats]\nhost = "{host}"\n'))
+    code, found = examined(home, capsys)
+    assert (code, found[f"port {port}"]["state"]) == (1, "fail")
+    assert f"on {host} cannot be had" in found[f"port {port}"]["said"]
+    assert "held by" not in found[f"port {port}"]["said"] and "ss -ltnp" not in found[f"port {port}"]["todo"]
+    assert found[f"port {port}"]["todo"].startswith("name an address of this machine")
 
 
 def test_a_registry_that_is_gone_is_not_made_anew(home: Path, capsys: Capture) -> None:

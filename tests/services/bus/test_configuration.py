@@ -66,3 +66,11 @@ def test_web_sockets_are_heard_over_tls_where_they_are_asked_for(tmp_path: Path)
     text = files.configuration.read_text()
     assert re.search(r'websocket \{\nlisten: "127.0.0.1:443"\n.*tls \{\n  cert_file', text, re.DOTALL)
     assert "no_tls" not in text and f'log_file: "{files.log.resolve()}"' in text and "cluster" not in text
+
+
+def test_an_ipv6_host_stands_in_brackets_before_its_port(tmp_path: Path) -> None:
+    files = BusFiles(tmp_path)
+    for host, written in (("::", "[::]"), ("[fd00::2]", "[fd00::2]"), ("0.0.0.0", "0.0.0.0")):
+        write_server(files, host=host, port=4222, max_payload=1024, websocket_port=8443)
+        listens = re.findall(r'^listen: "(.*)"$', files.configuration.read_text(), re.MULTILINE)
+        assert listens == [f"{written}:4222", f"{written}:8443"]

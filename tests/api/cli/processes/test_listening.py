@@ -10,6 +10,8 @@ from contextlib import closing, suppress
 import pytest
 
 from api.cli.processes.listening import answers, free_port, listens
+from services.bus.server import check_port_free
+from services.contracts.errors import ConflictError
 from tests.ports import free_port as unused_port
 
 
@@ -62,3 +64,23 @@ def test_a_port_that_is_held_is_not_free() -> None:
         port = int(holder.getsockname()[1])
         assert listens("127.0.0.1", port)()
         assert free_port(port) not in (0, port)
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.1")])
+def test_a_port_is_free_or_taken_at_an_address_of_either_kind(family: socket.AddressFamily, host: str) -> None:
+    """An API on all IPv6 addresses starts: a probe of the other kind would find every port taken."""
+    with closing(socket.socket(family)) as taken:
+        taken.bind((host, 0))
+        taken.listen()
+        port = int(taken.getsockname()[1])
+        with pytest.raises(ConflictError, match="is taken already") as said:
+            check_port_free(host, port, "the API")
+        assert said.value.code == "port_taken"
+    check_port_free(host, port, "the API")
+    check_port_free("::" if ":" in host else "0.0.0.0", port, "the API")
+
+
+def test_an_address_of_another_machine_is_not_taken() -> None:
+    with pytest.raises(ConflictError, match="cannot be had for the API") as said:
+        check_port_free("192.0.2.1", unused_port(), "the API")
+    assert said.value.code == "port_unusable"
