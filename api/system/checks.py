@@ -139,9 +139,13 @@ def audit(ok: bool, events: int, problem: str) -> Finding:
 
 
 def registry(
-    model: str, moved: Iterable[object], missing: Iterable[str], unknown: Iterable[str], champion_problem: str
+    model: str, moved: Iterable[object], missing: Iterable[str], unknown: Iterable[str], champion_problem: str,
+    unproven: str = "",
 ) -> Finding:
-    """The registry against the store: aliases, versions that the store knows and it lacks, and the other way round."""
+    """The registry against the store: aliases, versions that the store knows and it lacks, and the other way round.
+
+    ``unproven``: why the bounds of the champion, which answers, cannot be checked.
+    """
     check = f"registry {model}"
     if champion_problem:
         return Finding(check=check, state="fail", said=f"its champion cannot be loaded: {champion_problem}",
@@ -149,6 +153,10 @@ def registry(
     if lost := sorted(missing, key=_number):
         return Finding(check=check, state="fail", said=f"the registry lacks version {', '.join(lost)} of the store",
                        todo="restore the registry from the backup that holds them")
+    if unproven:
+        said = f"its champion answers, and its bounds cannot be checked: {unproven}"
+        return Finding(check=check, state="fail", said=said,
+                       todo="restore the registry from the backup that holds the file, or train anew")
     if turned := [str(each) for each in moved]:
         return Finding(check=check, state="warn", said="; ".join(turned),
                        todo="the flows process puts it back within seconds; if it does not run, `ballast up`")

@@ -14,8 +14,11 @@ from api.system.keys import keys, lost_keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
+from services.contracts.versions.model_version import ModelVersion
+from services.contracts.wire.codec import digest
 from services.registry.alias_check import moved_aliases
 from services.round_store.database.session import utc_now
+from services.verification.version import CERTIFICATE
 
 COMPARED = 1000
 """Newest versions of a model that are compared with the registry."""
@@ -75,17 +78,31 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
             known = {record.version for record in recorded}
             forgotten = {record.version for record in recorded if record.status == "forgotten"}
             there = {summary.version for summary in registry.versions(name)}
-            champion, problem = records.alias(name, "champion"), ""
+            champion, problem, unproven = records.alias(name, "champion"), "", ""
             if champion is not None and champion.version is not None:
                 try:
-                    registry.get(name, champion.version)
+                    unproven = _unproven(backend, registry.get(name, champion.version))
                 except BallastError as error:
                     problem = str(error)
             missing, unknown = known - forgotten - there, there - known if len(known) < COMPARED else set[str]()
-            yield checks.registry(name, moved_aliases(records, registry, name), missing, unknown, problem)
+            moved = moved_aliases(records, registry, name)
+            yield checks.registry(name, moved, missing, unknown, problem, unproven)
     except BallastError as error:
         yield Finding(check="registry", state="fail", said=str(error),
                       todo="start the registry's server or mend its address; a lost one comes back from a backup")
+
+
+def _unproven(backend: Backend, version: ModelVersion) -> str:
+    """Why nobody can check what a version's bounds rest on any more; empty where its file is as it was written."""
+    if not version.certificate_sha256:
+        return ""
+    try:
+        data = backend.registry.certificate(version)
+    except BallastError as error:
+        return str(error)
+    if data is None:
+        return f"{CERTIFICATE} is gone"
+    return "" if digest(data) == version.certificate_sha256 else f"{CERTIFICATE} is another file than was registered"
 
 
 def last_backup(backend: Backend) -> datetime | None:

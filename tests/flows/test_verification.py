@@ -17,7 +17,10 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
+from api.backend.wiring import open_backend
 from api.cli.main import main
+from api.system.doctor import of_registry
+from flows.publish import promote_if_gates_hold
 from services.contracts.access.identity import Role
 from services.contracts.keys.signed_documents import signature_of
 from services.contracts.keys.signing import public_key
@@ -235,3 +238,25 @@ def _site(works: Any, folder: Path, site_id: str, key: str, rows_of: str = "") -
         f'[data]\nkind = "csv"\npath = "{works.sources[rows_of or site_id].path}"\n'
     )
     return path
+
+
+def test_doctor_misses_the_file_that_a_champions_bounds_rest_on(works: Any) -> None:
+    run, _, version = works.train(works.plan("looked-after"))
+    promote_if_gates_hold(works.context, run, version)
+    (file,) = [each for each in works.context.settings.home.rglob("certificate.npz")
+               if digest(each.read_bytes()) == version.certificate_sha256]
+
+    def found() -> tuple[str, str]:
+        with open_backend(works.context.settings) as backend:
+            ((state, said),) = [
+                (each.state, each.said) for each in of_registry(backend) if each.check == "registry looked-after"
+            ]
+        return state, said
+
+    assert found() == ("ok", "agrees with the store")
+    data = file.read_bytes()
+    for left, said in ((data[:-1], "is another file than was registered"), (None, "is gone")):
+        file.unlink() if left is None else file.write_bytes(left)
+        assert found() == ("fail", f"its champion answers, and its bounds cannot be checked: certificate.npz {said}")
+    file.write_bytes(data)
+    assert found()[0] == "ok"

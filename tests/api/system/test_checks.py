@@ -66,6 +66,7 @@ def hook(**changes: Any) -> Webhook:
     (checks.registry("m", ("alias moved",), (), (), ""), "warn", "alias moved"),
     (checks.registry("m", (), (), {"4"}, ""), "warn", "does not know version 4"),
     (checks.registry("m", (), (), (), "digest is another"), "fail", "champion cannot be loaded"),
+    (checks.registry("m", ("alias moved",), (), {"4"}, "", "it is gone"), "fail", "cannot be checked: it is gone"),
     (checks.sites([site()], NOW), "ok", "1 active"),
     (checks.sites([site(last_seen=None)], NOW), "warn", "plant-1 was never there"),
     (checks.sites([site(last_seen=NOW - DAY)], NOW), "warn", "plant-1 is silent for 1 d"),
