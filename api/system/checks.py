@@ -116,10 +116,14 @@ def permissions(modes: Mapping[Path, tuple[int, int]], user: int, folders: Mappi
     return Finding(check="secrets", state="ok", said=f"{len(modes)} files, none that others can read")
 
 
-def certificate(name: str, expires: datetime | None, now: datetime, renew: str) -> Finding:
-    """How long a certificate holds; None: the file cannot be read as one."""
-    if expires is None:
+def certificate(name: str, holds: tuple[datetime, datetime] | None, now: datetime, renew: str) -> Finding:
+    """From when to when a certificate holds; None: the file cannot be read as one."""
+    if holds is None:
         return Finding(check=f"certificate {name}", state="fail", said="cannot be read", todo=renew)
+    begins, expires = holds
+    if now < begins:
+        return Finding(check=f"certificate {name}", state="fail", todo=f"set the clock right; where it is, {renew}",
+                       said=f"holds from {begins:%Y-%m-%d %H:%M} UTC on, and by this host's clock it is earlier")
     left, said = expires - now, f"holds until {expires:%Y-%m-%d}"
     if left > EXPIRES_SOON:
         return Finding(check=f"certificate {name}", state="ok", said=said)

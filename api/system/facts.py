@@ -92,22 +92,24 @@ def certificates(settings: Settings, now: datetime) -> Iterator[Finding]:
     if not settings.nats.servers:
         for path in (bus.certificate, bus.authority):
             if path.exists():
-                yield checks.certificate(f"of the plant link ({path.name})", _expiry(path), now,
+                yield checks.certificate(f"of the plant link ({path.name})", _holds(path), now,
                                          renew.format(bus.folder))
     if settings.api.certificate is not None:
-        yield checks.certificate("of the API", _expiry(settings.api.certificate), now,
+        yield checks.certificate("of the API", _holds(settings.api.certificate), now,
                                  f"put a new one at {settings.api.certificate} and start again")
     elif settings.api.uses_tls and (own := settings.tls_folder / "server.pem").exists():
-        yield checks.certificate("of the API", _expiry(own), now,
+        yield checks.certificate("of the API", _holds(own), now,
                                  f"stop the service, delete the files in {settings.tls_folder} and start again; "
                                  "enrolment codes made before hold no more")
 
 
-def _expiry(path: Path) -> datetime | None:
+def _holds(path: Path) -> tuple[datetime, datetime] | None:
+    """From when to when all certificates of a chain hold."""
     try:
-        return min(each.not_valid_after_utc for each in x509.load_pem_x509_certificates(path.read_bytes()))
+        chain = x509.load_pem_x509_certificates(path.read_bytes())
     except (OSError, ValueError):
         return None
+    return max(each.not_valid_before_utc for each in chain), min(each.not_valid_after_utc for each in chain)
 
 
 def _port(home: Path, purpose: str, host: str, number: int, ours: Callable[[], bool]) -> Finding:

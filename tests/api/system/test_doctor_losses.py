@@ -152,16 +152,17 @@ def test_a_folder_that_anybody_may_write_to_is_found(started: Path, capsys: Capt
         folder.chmod(0o700)
 
 
-def test_a_chain_ends_with_the_first_of_its_certificates(tmp_path: Path) -> None:
-    ends, pems = [], []
+def test_a_chain_holds_while_all_its_certificates_do(tmp_path: Path) -> None:
+    begins, ends, pems = [], [], []
     for number, days in enumerate((400, 20, 90)):
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{number}")])
         ends.append(NOW.replace(microsecond=0) + timedelta(days=days))
-        made = x509.CertificateBuilder(name, name, key.public_key(), number + 1, NOW, ends[-1]).sign(key, SHA256())
+        begins.append(NOW.replace(microsecond=0) - timedelta(days=number % 2))
+        made = x509.CertificateBuilder(name, name, key.public_key(), number + 1, begins[-1], ends[-1]).sign(key, SHA256())
         pems.append(made.public_bytes(Encoding.PEM))
     (tmp_path / "chain.pem").write_bytes(b"".join(pems))
-    assert facts._expiry(tmp_path / "chain.pem") == ends[1]
+    assert facts._holds(tmp_path / "chain.pem") == (begins[0], ends[1])
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "server.pem"])
