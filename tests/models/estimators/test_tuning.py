@@ -160,7 +160,8 @@ def test_a_class_of_one_row_at_a_site_keeps_nobody_from_tuning() -> None:
     features, labels, groups = ring()
     labels = np.where(np.arange(150) < 3, 2, labels)
     assert [int(np.sum(labels[groups == each] == 2)) for each in range(3)] == [1, 1, 1]
-    model = FederatedDRClassifier(tuning="auto", loss="hinge", lift="spline", lift_size=1, gap=1e-1, calibration_folds=0)
+    plane: dict[str, Any] = {"tuning": "auto", "lift": "spline", "lift_size": 1, "gap": 1e-1, "calibration_folds": 0}
+    model = FederatedDRClassifier(loss="hinge", **plane)
     model.fit(features, labels, groups=groups)
     assert model.tuning_why_.startswith("best of 4 with ") and list(model.classes_) == [0, 1, 2]
 
