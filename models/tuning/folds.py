@@ -70,14 +70,13 @@ def deal(
             whole = Dealt(deal_whole(features, together, strata, n_folds, seed), together)
             check_folds(whole, strata, n_folds, least_train, least_test)
             return whole
-    by_rows = Dealt(deal_rows(features, strata, n_folds, seed))
-    try:
-        check_folds(by_rows, strata, n_folds, least_train, least_test)
-    except TooFewRowsError:
-        smaller = _smaller_folds(features, strata, n_folds, seed, least_train)
-        check_folds(smaller or by_rows, strata, n_folds, least_train, least_test)
-        return smaller or by_rows
-    return by_rows
+    dealt = Dealt(deal_rows(features, strata, n_folds, seed))
+    with suppress(TooFewRowsError):
+        check_folds(dealt, strata, n_folds, least_train, least_test)
+        return dealt
+    dealt = _smaller_folds(features, strata, n_folds, seed, least_train) or dealt
+    check_folds(dealt, strata, n_folds, least_train, least_test)
+    return dealt
 
 
 def _smaller_folds(

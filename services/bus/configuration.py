@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.contracts.errors import ConflictError
 from services.contracts.keys.signing import check_public_key
+from services.process.private_files import write_whole
 from services.process.settings import bracketed
 
 COORDINATOR_INBOX = "_COORD"
@@ -44,12 +43,7 @@ class BusFiles(TlsFiles):
 def write_atomically(path: Path, text: str) -> None:
     """Write a file (mode 0600) whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(name, path)
+    write_whole(path, text.encode(), private=True)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
     try:
         with open(scratch, "xb", opener=private_opener if private else None) as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)

@@ -73,8 +73,10 @@ def parser() -> argparse.ArgumentParser:
         "--servers", default="nats-1,nats-2,nats-3",
         help="NATS servers, NAME or NAME=HOST: the host is the name by which the others find it",
     )
-    made.add_argument("--kubernetes-secret", metavar="NAME", help="print the files as a Secret of this name, too; "
-        "those that are there, where the folder holds them already")
+    made.add_argument(
+        "--kubernetes-secret", metavar="NAME",
+        help="print the files as a Secret of this name, too; those that are there, where the folder holds them already",
+    )
     made.add_argument("--database-host", default="postgres")
     return made
 
@@ -83,12 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Make the files; one line on stderr and exit code 1 where that cannot be."""
     keep_private()
     chosen = parser().parse_args(arguments)
-    if chosen.kubernetes_secret and are_made(chosen.folder):
-        print(f"{chosen.folder} holds the files of a deployment: they are printed as they are", file=sys.stderr)
-        print(secret_manifest(chosen.folder, chosen.kubernetes_secret))
-        return 0
     try:
-        make_files(chosen.folder, chosen.servers.split(","), chosen.host_names.split(","), chosen.database_host)
+        if chosen.kubernetes_secret and are_made(chosen.folder):
+            print(f"{chosen.folder} holds the files of a deployment: they are printed as they are", file=sys.stderr)
+        else:
+            make_files(chosen.folder, chosen.servers.split(","), chosen.host_names.split(","), chosen.database_host)
     except BallastError as error:
         print(f"ballast: {error}", file=sys.stderr)
         return 1
