@@ -64,22 +64,31 @@ class ServiceKeys:
 
         ``OtherKeyError`` where it is not the service's, ``UnavailableError`` where it cannot be read or made.
         """
-        path, known = self.path(name), self._known.find(name)
-        if known is not None:
-            key = self._held_to(known)
-        else:
-            try:
-                made = made_once(path, lambda: secrets.token_hex(KEY_BYTES))
-            except OSError as error:
-                raise UnavailableError(f"the key {path} cannot be made: {_said(error)}") from error
-            key = read_key(path)
-            known = self._known.first(name, fingerprint(name, key), place(path))
-            if known.fingerprint != fingerprint(name, key):  # another home folder was quicker
-                if made:
-                    path.unlink(missing_ok=True)
-                key = self._held_to(known)
+        known = self._known.find(name)
+        if known is None:
+            known = self._first(name)
+        key = self._held_to(known)
         self._given[name] = known.fingerprint
         return key
+
+    def _first(self, name: str) -> ServiceKey:
+        """The service's key where it had none a moment ago: this home folder's, unless another was quicker."""
+        path = self.path(name)
+        try:
+            made = made_once(path, lambda: secrets.token_hex(KEY_BYTES))
+        except OSError as error:
+            raise UnavailableError(f"the key {path} cannot be made: {_said(error)}") from error
+        try:
+            own = fingerprint(name, read_key(path))
+        except UnavailableError:  # its maker takes a key back once the store knows another one
+            known = self._known.find(name)
+            if known is None:
+                raise
+            return known
+        known = self._known.first(name, own, place(path))
+        if made and known.fingerprint != own:
+            path.unlink(missing_ok=True)
+        return known
 
     def problem(self, name: str) -> str:
         """What is wrong with a key, in a line; empty where nothing is, or where the service has no such key yet."""

@@ -84,6 +84,19 @@ def test_of_many_at_once_one_makes_the_key(home: Callable[[str], ServiceKeys], h
     assert [path.name for path in files] == [PSEUDONYMS], "who came second leaves no key of its own, nor a scratch file"
 
 
+def test_a_key_that_its_maker_takes_back_meanwhile_is_another_homes(
+    home: Callable[[str], ServiceKeys], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made_and_taken_back(path: Path, text: Callable[[], str]) -> bool:
+        monkeypatch.undo()
+        home("one").get(PSEUDONYMS)
+        return False
+
+    monkeypatch.setattr(service_keys, "made_once", made_and_taken_back)
+    with pytest.raises(OtherKeyError, match="two/pseudonyms.key is missing; copy the file [^ ]+one/pseudonyms.key"):
+        home("two").get(PSEUDONYMS)
+
+
 def test_what_needs_no_key_refuses_another_one_alone(home: Callable[[str], ServiceKeys]) -> None:
     home("one").get(WEBHOOKS)
     other = home("two")
