@@ -13,12 +13,20 @@ from services.contracts.wire.roll import CONNECTED_SECONDS
 SiteStatus = Literal["active", "suspended", "removed"]
 
 
+class FormerKey(Contract):
+    """A key that a site had before, and until when it holds."""
+
+    public_key: str
+    until: AwareDatetime
+
+
 class Site(Contract):
     """An enrolled plant. Only ``active`` sites are asked; ``public_key`` is the plant's NATS user nkey.
 
     ``asset_types``: the kinds of machine that it takes part in. ``last_seen``: when its agent was last known
     to be connected.
     ``former_key``: the key before this one, which holds beside it until ``former_key_until``.
+    ``earlier_keys``: those before that one whose own ends had not come when it was changed, the newest first.
     ``notice``: what stands in its way, in one line, such as two agents under its key.
     """
 
@@ -33,6 +41,7 @@ class Site(Contract):
     agent_version: str = ""
     former_key: str | None = None
     former_key_until: AwareDatetime | None = None
+    earlier_keys: tuple[FormerKey, ...] = ()
     notice: str = ""
 
     def presence(self, now: datetime) -> str:
@@ -47,7 +56,12 @@ class Site(Contract):
         return f"silent for {silent / seconds:.0f} {unit}"
 
     def keys_at(self, now: datetime) -> str:
-        """Public keys that hold: the site's, and the one before it until its end, apart by a blank."""
-        if self.former_key is None or self.former_key_until is None or now >= self.former_key_until:
-            return self.public_key
-        return f"{self.public_key} {self.former_key}"
+        """Public keys that hold: the site's, and those before it until their ends, apart by a blank."""
+        return " ".join([self.public_key, *(each.public_key for each in self.former_keys_at(now))])
+
+    def former_keys_at(self, now: datetime) -> tuple[FormerKey, ...]:
+        """Keys of before that hold yet, the newest first."""
+        known = self.earlier_keys
+        if self.former_key is not None and self.former_key_until is not None:
+            known = (FormerKey(public_key=self.former_key, until=self.former_key_until), *known)
+        return tuple(each for each in known if now < each.until)

@@ -43,7 +43,7 @@ class SiteRepository(Repository):
             )
             # Not merge, which would look again and take over the row of another who was a moment quicker.
             row = row or SiteRow()
-            for name, value in (dict(site) | {"asset_types": [*asset_types]}).items():
+            for name, value in (dict(site) | {"asset_types": [*asset_types], "earlier_keys": []}).items():
                 setattr(row, name, value)
             row.silent_at = None
             insert_new(session, row, f"site {site_id} or its key has just been enrolled by someone else")
@@ -69,6 +69,7 @@ class SiteRepository(Repository):
     def rotate_key(self, site_id: str, public_key: str, former_until: datetime) -> Site:
         """Give a site another key; the one before holds until then. ``ConflictError`` where that cannot be.
 
+        Those before that one keep their own ends, unless it ends at once: the plant may use one of them yet.
         The caller has checked that ``public_key`` is a user's nkey.
         """
         with self._scope.write() as session:
@@ -78,8 +79,11 @@ class SiteRepository(Repository):
             if public_key == row.public_key:
                 raise ConflictError(f"this is the key that site {site_id} has already")
             _check_key_is_free(session, site_id, public_key)
+            now = utc_now(session)
+            held = Site.of_record(row).former_keys_at(now) if now < former_until else ()
+            row.earlier_keys = [each.model_dump(mode="json") for each in held if each.public_key != public_key]
             row.former_key, row.former_key_until = row.public_key, former_until
-            row.public_key, row.updated_at = public_key, utc_now(session)
+            row.public_key, row.updated_at = public_key, now
             insert_new(session, row, "this key has just been given to another site")
             return Site.of_record(row)
 
@@ -159,10 +163,11 @@ def _back(session: Session, site_ids: Sequence[str]) -> list[tuple[EventKind, st
 
 
 def _check_key_is_free(session: Session, site_id: str, public_key: str) -> None:
-    bearer = or_(SiteRow.public_key == public_key, SiteRow.former_key == public_key)
-    owner = session.scalar(select(SiteRow.site_id).where(bearer, SiteRow.site_id != site_id).limit(1))
-    if owner is not None:
-        raise ConflictError(f"this key belongs to site {owner}; make a new one for site {site_id}")
+    others = select(SiteRow).where(SiteRow.site_id != site_id).order_by(SiteRow.site_id)
+    for other in session.scalars(others):
+        earlier = {each["public_key"] for each in other.earlier_keys}
+        if public_key in {other.public_key, other.former_key} | earlier:
+            raise ConflictError(f"this key belongs to site {other.site_id}; make a new one for site {site_id}")
 
 
 def _row(session: Session, site_id: str, *, lock: bool = False) -> SiteRow:

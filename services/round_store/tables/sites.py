@@ -24,5 +24,6 @@ class SiteRow(Base):
     agent_version: Mapped[str]
     former_key: Mapped[str | None]
     former_key_until: Mapped[datetime | None]
+    earlier_keys: Mapped[list[Any]]
     notice: Mapped[str]
     silent_at: Mapped[datetime | None]

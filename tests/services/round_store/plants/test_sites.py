@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import case, update
 
 from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.history.site import FormerKey
 from services.contracts.wire.roll import CONNECTED_SECONDS
 from services.round_store.store import RoundStore
 from services.round_store.tables.sites import SiteRow
@@ -80,6 +81,27 @@ def test_a_key_is_changed_and_never_given_to_another(store: RoundStore) -> None:
         store.sites.rotate_key("north", "U3", until)
     again = store.sites.enrol("north", "U3")
     assert (again.public_key, again.former_key) == ("U3", None)
+
+
+def test_a_key_that_is_changed_twice_in_a_row_leaves_the_first_its_own_end(store: RoundStore) -> None:
+    """The plant may use the first one yet; nobody else gets it while it holds."""
+    soon, late = datetime(2031, 1, 1, tzinfo=UTC), datetime(2032, 1, 1, tzinfo=UTC)
+    store.sites.enrol("north", "U1")
+    store.sites.enrol("south", "U9")
+    store.sites.rotate_key("north", "U2", soon)
+    store.sites.rotate_key("north", "U3", late)
+    held = store.sites.get("north")
+    assert held.earlier_keys == (FormerKey(public_key="U1", until=soon),)
+    assert (held.keys_at(soon - timedelta(seconds=1)), held.keys_at(soon)) == ("U3 U2 U1", "U3 U2")
+    with pytest.raises(ConflictError, match="this key belongs to site north"):
+        store.sites.rotate_key("south", "U1", late)
+    back = store.sites.rotate_key("north", "U1", late)
+    assert back.keys_at(soon - timedelta(seconds=1)) == "U1 U3 U2", "the first one again is no former key of itself"
+    ended = store.sites.rotate_key("north", "U4", datetime.now(UTC))
+    assert (ended.keys_at(datetime.now(UTC)), ended.earlier_keys) == ("U4", ()), "no overlap ends them all"
+    store.sites.rotate_key("north", "U5", late)
+    store.sites.remove("north")
+    assert store.sites.enrol("north", "U6").earlier_keys == ()
 
 
 def test_who_falls_silent_and_who_is_back_is_told_once_and_of_plants_that_are_asked_alone(store: RoundStore) -> None:
