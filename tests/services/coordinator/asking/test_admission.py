@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from services.contracts.keys.signing import new_seed_file, signer
 from services.contracts.wire.codec import encode
+from services.contracts.wire.masking import MaskedWords, MaskingAnswer, Preparation, Revealed, Unmasked
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
 from services.coordinator.asking.admission import AdmissionError, Expected, admit
 
@@ -70,6 +72,59 @@ def test_what_does_not_fit_is_refused_with_its_reason(
         admit(encode(update(**changes), signer(seed)), expected)
     assert refusal.value.code == code
     assert "\n" not in str(refusal.value)
+
+
+WORDS = MaskedWords(run_id=RUN, round=7, site_id="plant-1", words=b"")
+SHARES = Revealed(run_id=RUN, round=7, site_id="plant-1", self_shares={}, recovery_shares={})
+NEXT = Preparation(run_id=RUN, round=8, site_id="plant-1", sealed={}, recovery=b"", commitments=(bytes(32), bytes(32)))
+OTHERS: tuple[tuple[dict[str, object], str], ...] = (
+    ({"site_id": "plant-2"}, "wrong_site"), ({"run_id": "f" * 32}, "wrong_site"),
+)
+
+
+@pytest.mark.parametrize(
+    ("masking", "code"),
+    [
+        (WORDS, ""), *((WORDS.model_copy(update=other), code) for other, code in OTHERS),
+        (WORDS.model_copy(update={"round": 8}), "wrong_round"), (None, "wrong_fields"),
+        (Unmasked(run_id=RUN, revealed=SHARES), "wrong_fields"),
+    ],
+)
+def test_masked_words_are_of_the_site_run_and_round_that_were_asked(
+    seed: Path, expected: Expected, masking: MaskingAnswer | None, code: str
+) -> None:
+    _check_masks(update(arrays={}, masking=masking), replace(expected, shapes={}, masking=MaskedWords), seed, code)
+
+
+@pytest.mark.parametrize(
+    ("revealed", "preparation", "code"),
+    [
+        (SHARES, NEXT, ""), (SHARES, None, ""),
+        *((SHARES, NEXT.model_copy(update=other), code) for other, code in OTHERS),
+        *((SHARES.model_copy(update=other), NEXT, code) for other, code in OTHERS),
+        (SHARES.model_copy(update={"round": 6}), NEXT, "wrong_round"),
+    ],
+)
+def test_shares_and_what_is_prepared_beside_them_are_of_the_site_and_run(
+    seed: Path, expected: Expected, revealed: Revealed, preparation: Preparation | None, code: str
+) -> None:
+    unmasked = Unmasked(run_id=RUN, revealed=revealed, preparation=preparation)
+    _check_masks(update(kind="unmask", arrays={}, masking=unmasked),
+                 replace(expected, kind="unmask", shapes={}, masking=Unmasked), seed, code)
+
+
+def _check_masks(sent: SiteUpdate, expected: Expected, seed: Path, code: str) -> None:
+    expected = replace(expected, masking_bytes=10_000)
+    if not code:
+        assert admit(encode(sent, signer(seed)), expected) == sent
+        return
+    with pytest.raises(AdmissionError) as refusal:
+        admit(encode(sent, signer(seed)), expected)
+    assert refusal.value.code == code
+
+
+def test_arrays_are_due_where_no_masks_were_asked(seed: Path, expected: Expected) -> None:
+    _check_masks(update(arrays={}, masking=WORDS), expected, seed, "wrong_fields")
 
 
 def test_ten_times_the_size_is_refused_before_it_is_read(seed: Path, expected: Expected) -> None:
