@@ -114,7 +114,7 @@ async def test_a_key_that_ends_at_once_costs_no_answer(bus: Any) -> None:
 
     async with site(bus, "plant-1", slow) as plant, connected(bus) as transport:
         await transport.subscribe("hello.*", hear)
-        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, PATIENCE))
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, 20.0))
         while not asked:
             await asyncio.sleep(0.02)
         await asyncio.to_thread(end_the_key)
