@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from services.process.log_lines import LoggingSettings, formatter
@@ -27,7 +28,7 @@ def open_logs(path: Path, site_id: str, wanted: LoggingSettings | None = None) -
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        file = logging.FileHandler(path, encoding="utf-8")
+        file = _OwnFile(path, encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"the log {path} cannot be written: {error.strerror}") from None
     wanted = wanted or LoggingSettings()
@@ -46,4 +47,30 @@ def open_logs(path: Path, site_id: str, wanted: LoggingSettings | None = None) -
     finally:
         for logger, handler in pairs:
             logger.removeHandler(handler)
-        file.close()
+        with suppress(OSError):  # what the disk did not take was told of
+            file.close()
+
+
+class _OwnFile(logging.FileHandler):
+    """The site's file. Of a line that it does not take, as on a full disk, the console is told that there was one.
+
+    The library would print line and arguments there.
+    """
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        super().__init__(path, encoding=encoding)
+        self._lost = self._told = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line; once lines are taken again, the next loss is told anew."""
+        self._lost = False
+        super().emit(record)
+        self._told = self._told and self._lost
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """Say once that lines are lost."""
+        self._lost, told, self._told = True, self._told, True
+        error = sys.exc_info()[1]
+        if not told:
+            why = error.strerror if isinstance(error, OSError) else type(error).__name__
+            LOG.warning("the log %s cannot be written, and its lines are lost: %s", self.baseFilename, why)

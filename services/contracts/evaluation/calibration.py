@@ -136,9 +136,10 @@ class Calibration(Contract):
         fewest = min(group.n_test // group.plants for group in self.groups)
         where = "every plant or cohort" if self.over == "every group" else "the mixture of the plants"
         shift = f" under a shift of {self.shift:g}" if self.shift else ""
+        most = math.floor(1e4 * self.most) / 1e4
         return (
             f"coverage {coverage:g}{shift} over {where} needs {needed} held-out rows a plant, the fewest there are "
-            f"{fewest}: ask for {math.floor(1e4 * self.most) / 1e4:g} or less"
+            f"{fewest}: " + (f"ask for {most:g} or less" if most > 0.0 else "they are good for none")
         )
 
     def check(self, coverage: float | None) -> float | None:

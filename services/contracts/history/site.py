@@ -45,10 +45,15 @@ class Site(Contract):
     notice: str = ""
 
     def presence(self, now: datetime) -> str:
-        """Whether its agent is there: "connected", "silent for 5 min" or "never"."""
+        """Whether its agent is there: "connected", "silent for 5 min", "silent since ..." or "never".
+
+        Who was seen later than now was seen before the clock was put back: who is there is noted every few seconds.
+        """
         if self.last_seen is None:
             return "never"
         silent = (now - self.last_seen).total_seconds()
+        if silent < -CONNECTED_SECONDS:
+            return "silent since the clock was put back"
         if silent <= CONNECTED_SECONDS:
             return "connected"
         units = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))

@@ -20,7 +20,7 @@ from services.contracts.wire.roll import ROLL
 from services.coordinator.asking.link_call import Call
 from services.coordinator.asking.ports import RawAnswer
 from services.process.ended_connections import end_connection
-from services.process.ended_tasks import done_within
+from services.process.ended_tasks import done_within, give_up
 from services.process.log_filters import silence_link_libraries
 from services.process.tracing import headers, span
 
@@ -29,6 +29,10 @@ SETTLE_SECONDS = 5.0
 """After a reconnection the sites get this long to come back before one counts as absent."""
 HEARD_SECONDS = 1.0
 """How long the server has to say that nobody hears a subject; it takes a round trip."""
+AGAIN_SECONDS, AGAIN_TIMEOUT_SECONDS = 0.5, 10.0
+"""Between two tries to connect anew, and how long one may take."""
+REFUSED = "authorization violation"
+Handler = Callable[[Any], Awaitable[None]]
 
 
 class NatsTransport:
@@ -38,6 +42,9 @@ class NatsTransport:
     gets the same answer however often it is asked. It is sent once more when its site says hello, which an agent does
     that began anew, or whose answer the server did not take: with every change of its users (a plant comes, goes, has
     another key) the server forgets who was asked what. The first answer does (:class:`Call`).
+
+    Where the server takes the key no more, for it has come to its end, it connects anew by that which the file has now;
+    the library would show the former one for ever.
     """
 
     def __init__(self, servers: Sequence[str], seed_file: Path, authority: Path | None) -> None:
@@ -45,6 +52,8 @@ class NatsTransport:
         self._seed_file = seed_file
         self._authority = authority
         self._client: Any = None
+        self._handlers: list[tuple[str, Handler]] = [("hello.*", self._on_hello)]
+        self._beginning: asyncio.Task[None] | None = None
         self._calls: dict[Call, str] = {}
         self._reconnected_at = -SETTLE_SECONDS
         self._violation = ""
@@ -52,32 +61,64 @@ class NatsTransport:
     async def connect(self, timeout_seconds: float = 10.0) -> None:
         """Connect; raise :class:`UnavailableError` when no server answers in time or it refuses the key."""
         silence_link_libraries()
+        self._client = await self._opened(timeout_seconds)
+
+    async def _opened(self, timeout_seconds: float) -> Client:
         context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
         client = Client()
+
+        async def on_error(error: Exception) -> None:
+            self._violation = str(error) or type(error).__name__
+            if REFUSED in self._violation.lower():
+                begin_again()
+
+        async def on_closed() -> None:
+            begin_again()
+
+        def begin_again() -> None:
+            if client is self._client and (self._beginning is None or self._beginning.done()):
+                self._beginning = asyncio.create_task(self._begin_again(client))
+
         try:
             await done_within(
                 client.connect(
                     servers=self._servers, tls=context, nkeys_seed=str(self._seed_file), inbox_prefix=INBOX,
                     max_reconnect_attempts=-1, reconnect_time_wait=0.2, allow_reconnect=True,
-                    disconnected_cb=self._on_lost, reconnected_cb=self._on_back, error_cb=self._on_error,
+                    disconnected_cb=self._on_lost, reconnected_cb=self._on_back, error_cb=on_error,
+                    closed_cb=on_closed,
                 ),
                 timeout_seconds,
             )
-            await client.subscribe("hello.*", cb=self._on_hello)
+            for subject, handler in self._handlers:
+                await client.subscribe(subject, cb=handler)
         except (TimeoutError, OSError, NatsError) as error:
             await end_connection(client)
             detail = self._violation or str(error) or type(error).__name__
             raise UnavailableError(f"no NATS server at {', '.join(self._servers)}: {detail}") from None
-        self._client = client
+        return client
+
+    async def _begin_again(self, client: Client) -> None:
+        """Another client in the place of one that the server does not let in."""
+        await end_connection(client)
+        while client.is_closed:
+            try:
+                self._client = client = await self._opened(AGAIN_TIMEOUT_SECONDS)
+            except UnavailableError:
+                await asyncio.sleep(AGAIN_SECONDS)
+        await self._on_back()
 
     async def close(self) -> None:
         """Close the connection."""
-        if self._client is not None:
-            await end_connection(self._client)
-            self._client = None
+        client, self._client = self._client, None
+        if self._beginning is not None:
+            await give_up(self._beginning)
+            client, self._client = self._client or client, None
+        if client is not None:
+            await end_connection(client)
 
-    async def subscribe(self, subject: str, handler: Callable[[Any], Awaitable[None]]) -> None:
+    async def subscribe(self, subject: str, handler: Handler) -> None:
         """Hand every message on a subject to a handler, across reconnections."""
+        self._handlers.append((subject, handler))
         await self._client.subscribe(subject, cb=handler)
 
     async def say(self, site_id: str, word: bytes) -> None:
@@ -111,9 +152,6 @@ class NatsTransport:
 
     async def _on_back(self) -> None:
         self._reconnected_at = time.monotonic()
-
-    async def _on_error(self, error: Exception) -> None:
-        self._violation = str(error) or type(error).__name__
 
     async def ask(self, frames: Mapping[str, bytes], deadline_seconds: float) -> dict[str, RawAnswer]:
         """Ask all sites at once; each gets an answer or a failure (``absent`` or ``late``).

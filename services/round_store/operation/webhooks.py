@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
@@ -13,6 +13,9 @@ from services.round_store.database.documents import sentence
 from services.round_store.database.queries import insert_new, rows_touched, stored_row
 from services.round_store.database.session import Repository, utc_now
 from services.round_store.tables.operation import WebhookRow
+
+LATEST = timedelta(hours=2)
+"""No try is due so late: a wait is an hour at most, and two clocks may differ a little."""
 
 
 class WebhookRepository(Repository):
@@ -38,7 +41,7 @@ class WebhookRepository(Repository):
         with self._scope.read() as session:
             wanted = (
                 select(WebhookRow)
-                .where(WebhookRow.disabled_at.is_(None), WebhookRow.due_at <= utc_now(session),
+                .where(WebhookRow.disabled_at.is_(None), _is_due(utc_now(session)),
                        WebhookRow.last_number < newest)
                 .order_by(WebhookRow.due_at, WebhookRow.webhook_id)
             )
@@ -70,7 +73,7 @@ class WebhookRepository(Repository):
             now = utc_now(session)
             taken = session.execute(
                 update(WebhookRow)
-                .where(WebhookRow.webhook_id == webhook_id, WebhookRow.due_at <= now, WebhookRow.disabled_at.is_(None))
+                .where(WebhookRow.webhook_id == webhook_id, _is_due(now), WebhookRow.disabled_at.is_(None))
                 .values(due_at=now + timedelta(seconds=seconds))
             )
             return rows_touched(taken) == 1
@@ -98,6 +101,11 @@ class WebhookRepository(Repository):
             if row.failures >= most:
                 row.disabled_at = now
             return Webhook.of_record(row)
+
+
+def _is_due(now: datetime) -> ColumnElement[bool]:
+    """Whether a try is due: its time is there, or was set before the clock was put back."""
+    return or_(WebhookRow.due_at <= now, WebhookRow.due_at > now + LATEST)
 
 
 def _row(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookRow:

@@ -118,10 +118,10 @@ class SiteRepository(Repository):
             changes = _back(session, site_ids)
             if site_ids:
                 session.execute(update(SiteRow).where(SiteRow.site_id.in_(site_ids)).values(last_seen=now))
-            silent = select(SiteRow).where(
-                SiteRow.status == "active", SiteRow.silent_at.is_(None),
-                SiteRow.last_seen < now - timedelta(seconds=CONNECTED_SECONDS),
-            )
+            while_ago = timedelta(seconds=CONNECTED_SECONDS)
+            # Who was seen later than now was so before the clock was put back.
+            away = or_(SiteRow.last_seen < now - while_ago, SiteRow.last_seen > now + while_ago)
+            silent = select(SiteRow).where(SiteRow.status == "active", SiteRow.silent_at.is_(None), away)
             for row in session.scalars(silent.order_by(SiteRow.site_id).with_for_update()).all():
                 row.silent_at = now
                 changes.append(("site.silent", row.site_id, f"last seen {row.last_seen:%Y-%m-%d %H:%M:%S} UTC"))

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,16 @@ def test_who_dies_in_its_turn_keeps_a_webhook_for_a_minute(world: Any, receiver:
     due_now(world)
     Deliverer(world.backend).look()
     assert receiver.kinds() == ["run.begun", "run.begun", "run.failed"]
+
+
+def test_a_try_that_was_put_off_before_the_clock_was_put_back_is_due(world: Any, receiver: Receiver) -> None:
+    add(world, receiver.url)
+    happen(world, "one")
+    for ahead, heard in ((timedelta(seconds=delivery.LONGEST_WAIT), 0), (timedelta(days=1), 2)):
+        with world.backend.store.database.write() as session:
+            session.execute(update(WebhookRow).values(due_at=datetime.now(UTC) + ahead))
+        Deliverer(world.backend).look()
+        assert len(receiver.heard) == heard
 
 
 def test_two_processes_send_each_event_once(world: Any, receiver: Receiver) -> None:

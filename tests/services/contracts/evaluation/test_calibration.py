@@ -113,6 +113,13 @@ def test_too_few_rows_are_refused_with_how_many_are_needed(kind: Any, needed: in
             found.check(wrong)
 
 
+@pytest.mark.parametrize(("kind", "n", "shift"), [("sets", 5, 0.85), ("tails", 1, 0.0)])
+def test_rows_that_are_good_for_no_coverage_are_told_so(kind: str, n: int, shift: float) -> None:
+    found, _ = drawn(kind, n=n, shift=shift)
+    with pytest.raises(ConflictError, match=f"the fewest there are {n}: they are good for none$"):
+        found.check(0.1)
+
+
 def test_where_nothing_was_counted_nobody_gets_a_set_and_who_asks_is_told_why() -> None:
     found = Calibration(kind="sets", note="no plant counted")
     assert found.check(None) is None and found.most == 0.0

@@ -6,13 +6,14 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import nats
 import pytest
 from nats.aio.client import Client
 
-from services.bus.server import update_users
+from services.bus.server import rotate_coordinator, update_users
 from services.contracts.errors import UnavailableError
 from services.coordinator.asking import link_call
 from services.coordinator.asking.nats_transport import NatsTransport
@@ -93,6 +94,35 @@ async def test_a_request_survives_the_server(bus: Any) -> None:
         answers = await asking
     assert answers["plant-1"].frame == b"at last"
     assert asked == [b"a", b"a"]
+
+
+async def test_a_key_that_ends_at_once_costs_no_answer(bus: Any) -> None:
+    """A stolen key of the coordinator ends in the middle of a question: it is asked again by the key of now."""
+    asked, heard = list[bytes](), list[bytes]()
+
+    async def slow(message: Any) -> None:
+        asked.append(message.data)
+        if len(asked) > 1:
+            await message.respond(b"at last")
+
+    async def hear(message: Any) -> None:
+        heard.append(message.data)
+
+    def end_the_key() -> None:
+        rotate_coordinator(bus.files, datetime.now(UTC))
+        update_users(bus.files, bus.keys)
+
+    async with site(bus, "plant-1", slow) as plant, connected(bus) as transport:
+        await transport.subscribe("hello.*", hear)
+        asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, 20.0))
+        while not asked:
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(end_the_key)
+        assert (await asking)["plant-1"].frame == b"at last"
+        await plant.publish("hello.plant-1", b"still heard")
+        while not heard:
+            await asyncio.sleep(0.02)
+    assert heard == [b"still heard"]
 
 
 async def test_an_answer_that_the_server_does_not_take_is_asked_for_again(bus: Any) -> None:

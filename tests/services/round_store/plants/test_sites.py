@@ -126,3 +126,17 @@ def test_who_falls_silent_and_who_is_back_is_told_once_and_of_plants_that_are_as
         store.sites.connected(["a", "b"])
         store.sites.seen("d", "0.1.0")
     assert told() == [*first, ("site.silent", "b"), ("site.back", "b")]
+
+
+def test_who_was_seen_before_the_clock_was_put_back_and_is_gone_is_silent(store: RoundStore) -> None:
+    for site_id in "ab":
+        store.sites.enrol(site_id, f"U{site_id}")
+        store.sites.connected([site_id])
+    now = datetime.now(UTC)
+    with store.database.write() as session:
+        session.execute(update(SiteRow).values(last_seen=now + timedelta(days=365)))
+    assert store.sites.get("b").presence(now) == "silent since the clock was put back"
+    for _ in range(2):
+        store.sites.connected(["a"])
+    assert [(event.kind, event.site_id) for event in store.events.after(2)] == [("site.silent", "b")]
+    assert store.sites.get("a").presence(datetime.now(UTC)) == "connected"

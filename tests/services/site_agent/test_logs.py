@@ -1,0 +1,32 @@
+"""The site's own log: what is private never reaches the console, also where the disk takes no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.site_agent.logs import LOG, PRIVATE, open_logs
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_told_once_and_nothing_private_with_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with open_logs(FULL, "plant-1"):
+        for _ in range(3):
+            PRIVATE.warning("row %d has the label %s", 7, "leak")
+        LOG.info("still there")
+    told = capfd.readouterr().err.splitlines()
+    assert [line.split("plant-1: ")[1] for line in told] == [
+        "the log /dev/full cannot be written, and its lines are lost: No space left on device", "still there",
+    ]
+
+
+def test_lines_go_to_the_file_and_private_ones_there_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with open_logs(tmp_path / "site.log", "plant-1"):
+        PRIVATE.warning("row %d has the label %s", 7, "leak")
+        LOG.info("still there")
+    written = (tmp_path / "site.log").read_text(encoding="utf-8")
+    assert "row 7 has the label leak" in written and "still there" in written
+    assert "row 7" not in capfd.readouterr().err
