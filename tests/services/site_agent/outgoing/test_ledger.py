@@ -127,6 +127,13 @@ def test_tampering_is_found_and_named_and_stops_the_agent(six: Path, name: str) 
     assert six.read_bytes() == before, "a ledger that is not sound must not be repaired"
 
 
+@pytest.mark.parametrize("name", ["not JSON", "one removed", "three removed"])
+def test_what_stands_in_the_middle_is_not_told_as_cut_off_at_the_end_too(six: Path, name: str) -> None:
+    rewrite(six, TAMPERING[name][0])
+    (problem,) = read_ledger(six).problems
+    assert "cut off" not in problem
+
+
 def test_a_renumbered_and_rehashed_tail_is_found(six: Path) -> None:
     """Removing an entry and giving all that follow new numbers and hashes leaves the head file against it."""
 
