@@ -229,6 +229,9 @@ def backup(last: datetime | None, now: datetime, restored: datetime | None = Non
                        said=f"none was made since this home folder was restored from one, {_span(now - restored)} ago")
     if last is None:
         return Finding(check="backup", state="warn", said="none was ever made", todo="`ballast backup FILE`")
+    if last - now > SKEW_WARN:
+        return Finding(check="backup", state="warn", todo="`ballast backup FILE`, once the clock is right",
+                       said=f"the last was made {_span(last - now)} after now: the clock was put back since")
     said = f"the last is {_span(now - last)} old"
     if now - last <= BACKUP_AGE:
         return Finding(check="backup", state="ok", said=said)

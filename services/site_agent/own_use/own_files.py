@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from services.site_agent.connection.link_address import Address
 from services.site_agent.http_proxy import HttpProxy
 from services.site_agent.outgoing.ledger_check import read_sound
 from services.site_agent.settings import SiteSettings
+
+LEAST_FREE_BYTES = 10_000_000
+"""What answers of some runs write to ledger and record of exposure, with room to spare."""
 
 
 def files_summary(settings: SiteSettings) -> list[str]:
@@ -28,7 +33,8 @@ def files_summary(settings: SiteSettings) -> list[str]:
     count = len(read_sound(settings.ledger).entries)
     secrets = (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure)
     return [f"the site's own files can be used: key, settings of the link, ledger ({count} entries, none changed)",
-            *(line for path in secrets if path is not None and (line := _told_mode(path)))]
+            *(line for path in secrets if path is not None and (line := _told_mode(path))),
+            *_told_room({settings.ledger.parent, settings.exposure.parent})]
 
 
 def _told_mode(path: Path) -> str:
@@ -36,3 +42,12 @@ def _told_mode(path: Path) -> str:
     if not path.exists() or not (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
         return ""
     return f"take care: {path} has mode {mode:04o}, so that others can read or change it: chmod go= {path}"
+
+
+def _told_room(folders: Iterable[Path]) -> list[str]:
+    """A line for each disk that has next to no room: nothing leaves that the ledger cannot take."""
+    free = {path: shutil.disk_usage(path).free for path in sorted(folders) if path.exists()}
+    return [
+        f"take care: below {path} are {room / 1e6:.1f} MB free; make room: nothing leaves that the ledger cannot note"
+        for path, room in free.items() if room < LEAST_FREE_BYTES
+    ]

@@ -84,6 +84,8 @@ def hook(**changes: Any) -> Webhook:
     (checks.webhooks([hook(disabled_at=NOW, last_failure="404")]), "warn", "disabled: 404"),
     (checks.backup(NOW - DAY, NOW), "ok", "24 hours old"),
     (checks.backup(NOW - 8 * DAY, NOW), "warn", "8 days old"),
+    (checks.backup(NOW + DAY, NOW), "warn", "24 hours after now: the clock was put back"),
+    (checks.backup(NOW + checks.SKEW_WARN, NOW), "ok", "seconds old"),
     (checks.backup(None, NOW), "warn", "none was ever made"),
 ])
 def test_a_planted_fault_is_found(finding: checks.Finding, state: str, said: str) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from services.contracts.wire.messages import Hello
 from services.site_agent.cli import main
 from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
+from services.site_agent.own_use import own_files
+from services.site_agent.own_use.own_files import LEAST_FREE_BYTES
 
 Capture = pytest.CaptureFixture[str]
 ENTRIES = 3
@@ -114,3 +117,13 @@ def test_a_file_that_others_can_read_or_change_is_told(name: str, mode: int, pla
     assert code == 0 and len(told) == 1
     wanted = f"has mode {mode:04o}, so that others can read or change it: chmod go= {plant / name}"
     assert told[0].endswith(wanted)
+
+
+@pytest.mark.parametrize(("free", "told"), [(LEAST_FREE_BYTES - 1, 1), (LEAST_FREE_BYTES, 0)])
+def test_a_disk_without_room_is_told_of_once(
+    plant: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, free: int, told: int
+) -> None:
+    monkeypatch.setattr(own_files.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    code, findings, _ = checked(plant, capsys)
+    found = [line for line in findings if "MB free; make room" in line]
+    assert (code, len(found)) == (0, told) and all(str(plant) in line for line in found)
