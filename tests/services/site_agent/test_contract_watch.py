@@ -110,7 +110,7 @@ def test_a_file_that_does_not_fit_changes_nothing_and_is_told(
     for _ in range(3):
         assert plant.ask(asset_type) == "answered"
     assert "does not fit, and is not used" in plant.door.told
-    assert sum("does not fit" in each.message for each in caplog.records) == 1, "once, not with every task"
+    assert sum("does not fit" in each.getMessage() for each in caplog.records) == 1, "once, not with every task"
     plant.write(newer)
     assert plant.ask(newer) == "answered" and "does not fit" not in plant.door.told
 
