@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from models.basics import ProblemError
 from models.tuning.budget import Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid, simplicity
-from models.tuning.choice import Scored, chosen, kept
+from models.tuning.choice import Scored, chosen, kept, untuned
 
 SIZES = (3, 18, 36)
 
@@ -124,3 +124,10 @@ def test_a_budget_counts_and_refuses() -> None:
 def test_the_budget_is_counted_by_the_first_training_that_pays() -> None:
     trainings = [OneTraining(4, 100.0), OneTraining(4, 400.0), OneTraining(4, 900.0)]
     assert [reference(trainings, wanted, 2.0).numbers for wanted in (200.0, 201.0, 5000.0)] == [100.0, 400.0, 900.0]
+
+
+def test_untuned_is_the_plan_as_it_comes_on_whose_word_it_is() -> None:
+    candidates = grid([0.3, 1.0, 3.0], [1.0], n_lifts=2)
+    found = untuned(candidates[::-1], "the plan's", "too few rows")
+    assert (found.candidate.radius, found.candidate.lift) == (1.0, 0)
+    assert found.why == "the plan's own terms, untuned: too few rows"

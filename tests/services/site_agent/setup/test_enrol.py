@@ -7,7 +7,7 @@ import http.server
 import json
 import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -303,26 +303,43 @@ def test_a_folder_that_holds_a_site_is_left_alone(server: Oem, tmp_path: Path, c
     assert {path: path.read_bytes() for path in (tmp_path / "p").iterdir()} == before
 
 
+@dataclass
+class Answering:
+    """A connection whose answer has a status and bytes of one letter, as many as are read."""
+
+    status: int
+    asked: list[int] = field(default_factory=list)
+
+    def request(self, *_: object) -> None: ...
+
+    def getresponse(self) -> Any:
+        return self
+
+    def read(self, size: int = 10**6) -> bytes:
+        self.asked.append(size)
+        return b"x" * size
+
+
+REQUEST: Any = SimpleNamespace(model_dump_json=lambda **_: "{}", site_id="plant-1")
+
+
 def test_of_an_answer_without_end_no_more_is_read_than_the_largest_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enrol, "LARGEST_ANSWER", 1000)
-    asked: list[int] = []
-
-    class Endless:
-        status = 200
-
-        def request(self, *_: object) -> None: ...
-
-        def getresponse(self) -> Any:
-            return self
-
-        def read(self, size: int = 10**6) -> bytes:
-            asked.append(size)
-            return b"x" * size
-
-    request: Any = SimpleNamespace(model_dump_json=lambda **_: "{}", site_id="plant-1")
+    connection: Any = Answering(200)
     with pytest.raises(enrol._NoAnswerError, match="no enrolment"):
-        enrol._answer(Endless(), "", request)  # type: ignore[arg-type]
-    assert asked == [1001]
+        enrol._answer(connection, "", REQUEST)
+    assert connection.asked == [1001]
+
+
+@pytest.mark.parametrize(("status", "error"), [
+    (500, enrol._NoAnswerError), (503, enrol._NoAnswerError), (499, enrol.EnrolmentError), (404, enrol.EnrolmentError),
+])
+def test_what_a_server_that_fails_did_is_not_known_and_one_that_refuses_did_nothing(
+    status: int, error: type[Exception]
+) -> None:
+    connection: Any = Answering(status)
+    with pytest.raises(error):
+        enrol._answer(connection, "", REQUEST)
 
 
 def test_what_a_server_says_is_one_line_without_control_characters() -> None:
