@@ -112,7 +112,7 @@ async def test_a_key_that_ends_at_once_costs_no_answer(bus: Any) -> None:
         rotate_coordinator(bus.files, datetime.now(UTC))
         update_users(bus.files, bus.keys)
 
-    async with site(bus, "plant-1", slow) as plant, connected(bus) as transport:
+    async with asyncio.timeout(60.0), site(bus, "plant-1", slow) as plant, connected(bus) as transport:
         await transport.subscribe("hello.*", hear)
         asking = asyncio.create_task(transport.ask({"plant-1": b"a"}, 20.0))
         while not asked:

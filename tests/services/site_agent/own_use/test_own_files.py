@@ -18,7 +18,6 @@ from services.contracts.wire.messages import Hello
 from services.site_agent.cli import main
 from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
-from services.site_agent.own_use import own_files
 from services.site_agent.own_use.own_files import LEAST_FREE_BYTES
 
 Capture = pytest.CaptureFixture[str]
@@ -123,7 +122,7 @@ def test_a_file_that_others_can_read_or_change_is_told(name: str, mode: int, pla
 def test_a_disk_without_room_is_told_of_once(
     plant: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, free: int, told: int
 ) -> None:
-    monkeypatch.setattr(own_files.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free))
     code, findings, _ = checked(plant, capsys)
     found = [line for line in findings if "MB free; make room" in line]
     assert (code, len(found)) == (0, told) and all(str(plant) in line for line in found)
