@@ -7,7 +7,8 @@ FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
 PYTHON ?= $(shell $(FIND_PYTHON))
 ARGS ?=
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-PYTEST = $(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile
+# The home folder of a service that whoever runs the tests has is none of theirs.
+PYTEST = env -u BALLAST_HOME $(THREADS) $(BIN)/pytest --numprocesses $(JOBS) --dist loadfile
 JOBS ?= 3
 N ?= 2000
 SEEDS ?= 1000

@@ -25,6 +25,10 @@ from hypothesis import settings
 
 from tests.thorough import is_thorough, named_in_vain
 
+# Settings of a service that whoever runs the tests has: no test is about it, and none may write into its home folder.
+for _name in [name for name in os.environ if name.startswith("BALLAST_")]:
+    if _name not in ("BALLAST_DATA_DIR", "BALLAST_CHROMIUM"):
+        del os.environ[_name]
 # No test is held to a time; "ci" of --hypothesis-profile, which comes after this, draws the same examples each time.
 settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
