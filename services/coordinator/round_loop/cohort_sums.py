@@ -71,7 +71,7 @@ class CohortSums:
         largest = max((len(members) for members in cohorts.values()), default=0)
         self._exchange = MaskExchange(keys, live, transport, deadline_seconds, largest)
         terms = AgreementTerms(cohorts, shares, threshold, noise, auditor, audit_every_round)
-        self._agreements = MaskAgreements(terms, keys, self._exchange)
+        self._agreements = MaskAgreements(terms, keys, self._exchange, live)
         self.records = SumRecords()
         self._lost: tuple[str, ...] = ()
 

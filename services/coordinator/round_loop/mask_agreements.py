@@ -60,11 +60,14 @@ class AgreementTerms:
 
 
 class MaskAgreements:
-    """Agreements with the cohorts of one run, by cohort. ``keys`` are the public keys of its plants."""
+    """Agreements with the cohorts of one run, by cohort. ``keys``, ``live``: those of its plants (``KeysInUse``)."""
 
-    def __init__(self, terms: AgreementTerms, keys: Mapping[str, str], exchange: MaskExchange) -> None:
+    def __init__(
+        self, terms: AgreementTerms, keys: Mapping[str, str], exchange: MaskExchange,
+        live: Mapping[str, str] | None = None,
+    ) -> None:
         self._terms, self._exchange = terms, exchange
-        self._in_use = KeysInUse(keys)
+        self._in_use = KeysInUse(keys, live)
         self._agreed: dict[str, Agreed] = {}
 
     def running(self) -> dict[str, Agreed]:

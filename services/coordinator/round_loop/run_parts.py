@@ -52,6 +52,7 @@ class RunParts:
         self.keys = keys  # not a copy: a key may be changed or taken away while a run goes on
         self.asset_type = asset_type
         self._sums: tuple[str, dict[str, str], SummedRounds] | None = None
+        self._last_keys: dict[str, str] = {}
         self._specs: tuple[Plan, tuple[SiteTermsRecord, ...], dict[str, TrainingSpec]] | None = None
 
     def earlier(self, run: Run) -> Earlier | None:
@@ -75,8 +76,9 @@ class RunParts:
         return tuple(SiteAnswer(site_id=site, status="excluded", code="absent", reason=reason) for site in without_key)
 
     def summed(self, run: Run) -> SummedRounds:
-        """The sums of a run over the plants that it has now, by the keys that they have now."""
-        keys = self.keys_of(run)
+        """The sums of a run over the plants that it has now, by the keys that they have now, or had last."""
+        keys = {site: key or self._last_keys.get(site, "") for site, key in self.keys_of(run).items()}
+        self._last_keys = keys
         if self._sums is None or self._sums[:2] != (run.run_id, keys):
             problem = server_problem(run, self.asset_type)
             noise = noise_plan(run, self.asset_type)

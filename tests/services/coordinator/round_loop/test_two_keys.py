@@ -14,11 +14,13 @@ from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.training import Coordinator
 from services.site_agent.rules.policy import SitePolicy
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
+from tests.waiting import PATIENCE
 
 
-def trained(works: FakeWorks, keys: dict[str, str]) -> Any:
+def trained(works: FakeWorks, keys: dict[str, str], **terms: Any) -> Any:
     """A run on sums of all plants with such keys, from join to end; its id and what came out."""
-    run = works.run(reveal="sums", method="cohort-bundle", parameters={"questions": 2}, min_sites=len(works.plants))
+    needed = {"parameters": {"questions": 2}, "min_sites": len(works.plants)}
+    run = works.run(reveal="sums", method="cohort-bundle", **needed | terms)
 
     async def whole() -> Any:
         coordinator = Coordinator(works.store, works.transport, keys, RIG)
@@ -80,3 +82,33 @@ def test_a_policy_that_lists_the_former_key_alone_keeps_the_new_one_out(works: F
     plant.restart()
     with pytest.raises(Exception, match="does not allow this cohort"):
         trained(works, keys | {"plant-1": f"{plant.public_key} {former}"})
+
+
+@pytest.mark.parametrize("comes_back_with", ["its own key", "another key"])
+def test_a_plant_that_is_suspended_and_back_while_the_round_waits_stays_in_the_run(
+    works: FakeWorks, tmp_path: Path, comes_back_with: str
+) -> None:
+    """From round 3 on it has no key; when the cohort is asked the second time to agree, it has one again."""
+    keys, plant, other = keys_of(works), works.plants["plant-1"], works.plants["plant-2"]
+    own, seed, asked = plant.public_key, tmp_path / "next.nk", []
+    if comes_back_with == "its own key":  # which the policy of another lists
+        other.policy = SitePolicy(peers={site: key for site, key in keys.items() if site != "plant-2"})
+        other.restart()
+
+    def behave(task: Task) -> RawAnswer | None:
+        if task.kind == "round" and task.round == 3:
+            keys["plant-1"] = ""
+        if task.kind == "agree" and not keys["plant-1"]:
+            asked.append(task)
+        if len(asked) == 2 and not keys["plant-1"]:
+            if comes_back_with == "another key":
+                plant.public_key, plant.seed_file = new_seed_file(seed), seed
+                plant.restart()
+            keys["plant-1"] = plant.public_key
+        return None
+
+    plant.behave = behave
+    run_id, found = trained(works, keys, absence_patience_seconds=PATIENCE)
+    assert len(asked) == 2 and (plant.public_key == own) == (comes_back_with == "its own key")
+    assert works.store.get_run(run_id).excluded == () and set(found.worst_weights) == set(works.plants)
+    assert found.certificate.gap <= 1e-3
