@@ -10,10 +10,11 @@ from api.backend.actor import Actor, record
 from api.backend.oem_keys import check_not_oems
 from api.backend.wiring import Backend
 from api.sites.schemas import KeyChange, SiteEnrolment
-from services.contracts.errors import InvalidInputError
+from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.contracts.history.audit import OEM_KEY_CHANGED
 from services.contracts.history.site import Site
 from services.contracts.keys.signed_documents import signed_digest
+from services.contracts.versions.model_version import ModelVersion
 from services.identity.enrolment import check_site_key
 from services.round_store.plants.sites import SiteRepository
 from services.round_store.store import Repositories
@@ -81,12 +82,23 @@ def rotate_coordinator(
 
 
 def registered_digests(backend: Backend) -> frozenset[str]:
-    """Digests of all signed versions in the registry."""
+    """Digests of all signed versions in the registry; ``UnavailableError`` where one of them cannot be read."""
     found = (
-        backend.registry.get(model.name, label.version)
+        _readable(backend, model.name, label.version)
         for model in backend.registry.models() for label in backend.registry.versions(model.name)
     )
     return frozenset(signed_digest(version.to_document()) for version in found if version.signature)
+
+
+def _readable(backend: Backend, name: str, version: str) -> ModelVersion:
+    try:
+        return backend.registry.get(name, version)
+    except BallastError as error:  # left out, it would never be trusted again
+        raise UnavailableError(
+            f"version {version} of {name} cannot be read, and the statement of a stolen key lists all versions that "
+            f"stand: {error}. `ballast site rotate-coordinator-key --overlap 0h` ends the key now; put the version's "
+            "files back, then `--stolen` takes from the former keys what no list names", code="version_unreadable",
+        ) from error
 
 
 def suspend(backend: Backend, actor: Actor, site_id: str, reason: str = "") -> Site:

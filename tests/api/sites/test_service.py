@@ -15,7 +15,7 @@ from api.backend.actor import Actor
 from api.sites import service
 from api.sites.schemas import KeyChange, SiteEnrolment
 from services.contracts.access.identity import Role
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
 from services.contracts.keys.signing import new_seed_file
 from services.plant_simulator.assets import builtin_asset_type
 from services.process.settings import Settings
@@ -107,6 +107,19 @@ def test_a_coordinators_key_that_was_stolen_ends_at_once_and_vouches_for_what_is
     assert (entry.action, entry.target, entry.reason) == ("coordinator.rotate_key", "coordinator", "lost laptop")
     assert entry.after is not None and entry.after.items() >= {"stolen": True, "versions_that_stand": 1}.items()
     assert entry.before == {"public_key": "OLD"} and entry.after["public_key"] == "NEW"
+
+
+def test_a_version_that_cannot_be_read_ends_no_stolen_key_and_says_what_does(backend: Any) -> None:
+    def lost(name: str, number: str) -> Any:
+        raise NotFoundError("its files are gone")
+
+    backend.registry = SimpleNamespace(
+        models=lambda: [SimpleNamespace(name="pumps")], get=lost,
+        versions=lambda name: [SimpleNamespace(version="7")],
+    )
+    with pytest.raises(UnavailableError, match="version 7 of pumps cannot be read.* gone.*--overlap 0h` ends"):
+        service.rotate_coordinator(backend, ADA, timedelta(days=1), "lost laptop", stolen=True)
+    assert backend.store.audit.list_events() == []
 
 
 def test_one_that_was_not_holds_for_the_overlap(backend: Any) -> None:
