@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import String, cast, or_, select, update
 from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError
@@ -163,11 +163,13 @@ def _back(session: Session, site_ids: Sequence[str]) -> list[tuple[EventKind, st
 
 
 def _check_key_is_free(session: Session, site_id: str, public_key: str) -> None:
-    others = select(SiteRow).where(SiteRow.site_id != site_id).order_by(SiteRow.site_id)
-    for other in session.scalars(others):
-        earlier = {each["public_key"] for each in other.earlier_keys}
-        if public_key in {other.public_key, other.former_key} | earlier:
-            raise ConflictError(f"this key belongs to site {other.site_id}; make a new one for site {site_id}")
+    bearer = or_(
+        SiteRow.public_key == public_key, SiteRow.former_key == public_key,
+        cast(SiteRow.earlier_keys, String).contains(f'"{public_key}"', autoescape=True),
+    )
+    owner = session.scalar(select(SiteRow.site_id).where(bearer, SiteRow.site_id != site_id).limit(1))
+    if owner is not None:
+        raise ConflictError(f"this key belongs to site {owner}; make a new one for site {site_id}")
 
 
 def _row(session: Session, site_id: str, *, lock: bool = False) -> SiteRow:

@@ -45,9 +45,8 @@ def _told_mode(path: Path) -> str:
 
 
 def _told_room(folders: Iterable[Path]) -> list[str]:
-    """A line for each disk that has next to no room: nothing leaves that the ledger cannot take."""
-    free = {path: shutil.disk_usage(path).free for path in sorted(folders) if path.exists()}
+    """A line for each folder whose disk has next to no room: nothing leaves that the ledger cannot take."""
     return [
-        f"take care: below {path} are {room / 1e6:.1f} MB free; make room: nothing leaves that the ledger cannot note"
-        for path, room in free.items() if room < LEAST_FREE_BYTES
+        f"take care: below {path} are {free / 1e6:.1f} MB free; make room: nothing leaves that the ledger cannot note"
+        for path in sorted(folders) if path.exists() and (free := shutil.disk_usage(path).free) < LEAST_FREE_BYTES
     ]
