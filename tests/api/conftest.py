@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
-from sqlalchemy import MetaData
 
 from api.app import create_app
 from api.backend.actor import Actor
@@ -175,7 +174,6 @@ class World:
     backend: Backend
     settings: Settings
     tokens: dict[Role, str]
-    tables: MetaData = field(default_factory=MetaData)
 
     def call(self, role: Role | None, method: str, path: str, json: Any = None, **more: Any) -> Response:
         """Answer to a request of a role; None: without a token."""
@@ -200,7 +198,7 @@ class World:
         from tests.oracles.store_walk import all_columns
 
         counts: dict[str, int] = {}
-        for cell in all_columns(self.backend.store.engine, self.tables):
+        for cell in all_columns(self.backend.store.engine):
             if cell.column != "last_used_at":
                 counts[cell.table] = counts.get(cell.table, 0) + hash((cell.column, str(cell.value)))
         return counts

@@ -144,7 +144,7 @@ def test_the_ledger_accounts_for_every_message(works: Any, planted: str) -> None
 
 @pytest.mark.usefixtures("heard")
 def test_the_vectors_are_gone_when_the_run_is_over(works: Any) -> None:
-    cells = all_columns(works.store.engine)
+    cells = list(all_columns(works.store.engine))
     kept = {cell.value for cell in cells if (cell.table, cell.column) == ("run_states", "run_id")}
     finished = [run for run in works.store.runs.list_runs() if run.status not in ("pending", "running")]
     assert finished
