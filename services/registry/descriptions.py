@@ -32,6 +32,8 @@ def version_description(version: ModelVersion) -> str:
         ("certificate file", f"`{version.certificate_sha256}`" if version.certificate_sha256 else "none"),
     ]
     parts = [_proven(version), _table(("", ""), rows)]
+    if lifted := version.spec.ball_words:
+        parts.append(lifted)
     if version.note:
         parts.append(_plain(version.note))
     features = version.asset_type.features

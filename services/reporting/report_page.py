@@ -103,6 +103,7 @@ def _certificate(report: ModelReport) -> str:
         ("ball around the sites' weights", _mixture(report.certificate.mixture)),
         ("confidence of the mixture", _confidence(report.certificate)),
         ("lift", _lift(spec.lift)),
+        *([("ball", spec.ball_words)] if spec.ball_words else []),
         *([] if spec.network is None else [("network", spec.network.words)]),
         ("support", support_name(spec.support).replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),

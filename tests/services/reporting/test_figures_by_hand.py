@@ -69,6 +69,16 @@ def test_the_verdict_and_the_sites_of_a_diagnosis(
     assert (table["bytes to site"][1], table["bytes from site"][1]) == ("1500", "890")
 
 
+def test_a_report_says_of_what_the_ball_is_under_a_lift(
+    version: ModelVersion, run: Run, rounds: tuple[RoundRecord, ...]
+) -> None:
+    report = model_report(version, run, rounds)
+    spec = TrainingSpec.model_validate({"lift": {"kind": "nystrom", "components": 4, "bandwidth": 0.5}})
+    lifted = report.model_copy(update={"certificate": report.certificate.model_copy(update={"spec": spec})})
+    assert "The ball is one of lifted features" in named(report_page(lifted))["ball"]
+    assert "ball" not in named(report_page(report))
+
+
 def test_the_scores_of_a_target(run: Run) -> None:
     kind = AssetType(
         name="triplex-pump", features=(Feature(name="flow", unit="l/min", low=0.0, high=80.0),), target=WEAR,
