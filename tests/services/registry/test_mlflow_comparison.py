@@ -121,4 +121,5 @@ def test_what_the_ball_is_of_under_a_lift_is_described(make_version: MakeVersion
 def test_a_week_of_one_round_is_said_so(
     make_version: Callable[..., ModelVersion], rounds: int, said: str
 ) -> None:
-    assert said in version_description(make_version().model_copy(update={"rounds": rounds}))
+    about = version_description(make_version().model_copy(update={"rounds": rounds}))
+    assert said in about and "no model of its kind has one below" in about

@@ -60,7 +60,7 @@ def test_the_verdict_and_the_sites_of_a_diagnosis(
     told = version.model_copy(update={"worst_case_risk": 0.33, "objective": 0.31, "lower_bound": 0.3, "sites": sites})
     page = report_page(model_report(told, run, rounds))
     assert "The worst-case risk of the model is 0.33." in page
-    assert "it is at most 0.31, and no model has one below 0.3:" in page
+    assert "it is at most 0.31, and no model of its kind has one below 0.3:" in page
     assert named(page)["F-1, all held-out parts"] == "0.9" and named(page)["F-1, worst site"] == "0.8"
     table = columns(page, "Sites")
     assert table["weight"] == ("0.75", "0.25", "0")[: len(table["site"])]
