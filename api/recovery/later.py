@@ -29,6 +29,7 @@ from services.round_store.store import RoundStore
 EVENTS: Final = f"{archive.STORE}audit_events/"
 ENDED: Final = (
     "site.remove", "site.suspend", "site.rotate_key", "site.revoke_code", "token.revoke", "coordinator.rotate_key",
+    "key.replace", "webhook.remove", "plan.archive", "plan.delete", "plan.pause",
 )
 """Actions whose effect a restore takes back: what they ended holds again."""
 
@@ -96,9 +97,14 @@ def ended(events: Iterable[AuditEvent]) -> list[str]:
         f"since the backup, on {event.at:%Y-%m-%d %H:%M}: {event.action} of {event.target}"
         + (f" ({event.reason})" if event.reason else "") + "; it is as before that"
         for event in events
-        if event.action in ENDED
+        if (event.action in ENDED or _used_a_code(event))
         and not (event.action == "site.remove" and event.target.removeprefix("site:") in gone)
     ]
+
+
+def _used_a_code(event: AuditEvent) -> bool:
+    """Whether a plant enrolled by its one-time code, which holds once more in what is restored."""
+    return event.action == "site.enrol" and event.actor.startswith("code:")
 
 
 def _of_home(home: Path, manifest: Manifest, environment: Mapping[str, str]) -> Iterator[AuditEvent]:

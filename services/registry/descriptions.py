@@ -32,6 +32,8 @@ def version_description(version: ModelVersion) -> str:
         ("certificate file", f"`{version.certificate_sha256}`" if version.certificate_sha256 else "none"),
     ]
     parts = [_proven(version), _table(("", ""), rows)]
+    if lifted := version.spec.ball_words:
+        parts.append(lifted)
     if version.note:
         parts.append(_plain(version.note))
     features = version.asset_type.features
@@ -56,7 +58,7 @@ def _proven(version: ModelVersion) -> str:
     whose = "" if version.coupling is None else " (of its planes before their coupling)"
     return (
         f"{method} reached a certified gap of **{version.certified_gap:.3g}** in {rounds}: "
-        f"{_plain(version.objective_name)} {version.objective:.6g}{whose}, and no model has one below "
+        f"{_plain(version.objective_name)} {version.objective:.6g}{whose}, and no model of its kind has one below "
         f"{version.lower_bound:.6g}."
     )
 

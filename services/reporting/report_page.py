@@ -77,7 +77,7 @@ def _verdict(report: ModelReport) -> str:
     return (
         f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}. What the method minimised is the "
         f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) {whose} at most "
-        f"{figure(certificate.objective)}, and no model has one below {figure(certificate.lower_bound)}: "
+        f"{figure(certificate.objective)}, and no model of its kind has one below {figure(certificate.lower_bound)}: "
         f"certified relative gap {figure(certificate.gap)}.{summed and ' ' + summed}{fresh} {gates}"
     )
 
@@ -103,6 +103,7 @@ def _certificate(report: ModelReport) -> str:
         ("ball around the sites' weights", _mixture(report.certificate.mixture)),
         ("confidence of the mixture", _confidence(report.certificate)),
         ("lift", _lift(spec.lift)),
+        *([("ball", spec.ball_words)] if spec.ball_words else []),
         *([] if spec.network is None else [("network", spec.network.words)]),
         ("support", support_name(spec.support).replace("_", " ")),
         ("intercept", "yes" if spec.fit_intercept else "no"),

@@ -55,6 +55,8 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
         )
     elif version.is_certified:
         yield f"It minimised the {version.objective_name}; how far it is from the best is not proven."
+    if lifted := version.spec.ball_words:
+        yield lifted
     if summed := several_classes(version.spec, len(version.asset_type.fault_classes)):
         yield summed
     if version.fresh_weight < 1:

@@ -126,6 +126,19 @@ class TrainingSpec(Contract):
         return self
 
     @property
+    def ball_words(self) -> str:
+        """What the radius is of under a lift, on one line; empty where it is of the sensors' readings.
+
+        A spline stretches no distance in any norm; the other kinds do, by their Lipschitz constant.
+        """
+        if self.lift is None or self.lift.kind == "spline":
+            return ""
+        return (
+            "The ball is one of lifted features: of the sensors' readings the risk holds for the radius divided by how "
+            "far the lift stretches, and the gap is that of the lifted problem."
+        )
+
+    @property
     def support_kind(self) -> SupportKind:
         """What bounds the features: nothing, the sensor ranges, or a polytope."""
         if isinstance(self.support, PolytopeSpec):

@@ -9,6 +9,7 @@ import pytest
 
 from api.console.views.words import certificate_words, reveal_words
 from services.contracts.plans.plan import Plan
+from services.contracts.problems.lift import FourierLiftSpec, SplineLiftSpec
 from tests.api.conftest import a_version
 
 
@@ -32,6 +33,15 @@ def test_what_is_not_proven_is_said_not_to_be(changes: dict[str, float]) -> None
 def test_a_risk_that_is_not_known_is_not_promised(risk: float | None) -> None:
     text = said(worst_case_risk=risk)
     assert "is not known" in text and "at most." not in text.split("\n")[0]
+
+
+def test_what_a_radius_is_of_under_a_lift_is_said() -> None:
+    spec, stretched = a_version("pumps", "a" * 32).spec, "The ball is one of lifted features"
+    lifts = {"none": None, "spline": SplineLiftSpec(kind="spline", segments=3),
+             "fourier": FourierLiftSpec(components=4, bandwidth=1.0)}
+    assert [stretched in said(spec=spec.model_copy(update={"lift": lift})) for lift in lifts.values()] == [
+        False, False, True
+    ]
 
 
 def test_what_did_not_answer_last_is_said() -> None:

@@ -16,10 +16,13 @@ from api.cli.main import main
 from api.cli.unlearned_again import unlearn_again
 from api.models import unlearning
 from api.models.schemas import Unlearning
+from api.plans import service as plans
 from api.recovery.restore import NOT_LOOKED, Restored, restore_backup
 from api.runs import service as runs
 from api.sites import service as sites
 from api.sites.schemas import SiteEnrolment
+from api.webhooks import service as webhooks
+from api.webhooks.schemas import WebhookRequest
 from services.contracts.access.identity import Role
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.run import SiteTermsRecord
@@ -121,6 +124,26 @@ def test_what_was_not_wanted_is_not_done_again_and_what_else_was_ended_is_told(
     with open_backend(Settings.load(tmp_path / "new", NOWHERE)) as backend:
         assert {each.status for each in backend.store.sites.list_sites()} == {"active"}
         assert backend.store.leavings.due() == [] and backend.store.runs.unfinished_runs() == []
+
+
+def test_what_a_restore_sends_to_trains_and_lets_in_again_is_told(service: Path, tmp_path: Path) -> None:
+    with open_backend(Settings.load(service, NOWHERE)) as backend:
+        wanted = WebhookRequest(url="https://hooks.example.com/x", kinds=("run.failed",))
+        backend.store.plans.create(Plan(name="spare", asset_type="rig"))
+        hook = webhooks.add(backend, ADA, wanted).webhook.webhook_id
+        file = backed_up(service, tmp_path / "b")
+        webhooks.remove(backend, ADA, hook, "not ours any more")
+        plans.set_paused(backend, ADA, "leak", True)
+        plans.set_archived(backend, ADA, "wear", True)
+        plans.delete(backend, ADA, "spare")
+        for actor in ("code:c7b4dc595c8b", "ada"):
+            backend.store.audit.append(actor=actor, role=None, action="site.enrol", target=f"site:of-{actor[:3]}")
+        backend.store.audit.append(actor="ada", role=None, action="key.replace", target="key:webhooks.key")
+    notes = restored(file, service, "home", tmp_path).notes
+    assert [note.split(": ", 1)[1].split(" (")[0].split(";")[0] for note in notes] == [
+        f"webhook.remove of webhook:{hook}", "plan.pause of plan:leak", "plan.archive of plan:wear",
+        "plan.delete of plan:spare", "site.enrol of site:of-cod", "key.replace of key:webhooks.key",
+    ]
 
 
 def test_what_cannot_be_done_again_is_said(service: Path, tmp_path: Path) -> None:

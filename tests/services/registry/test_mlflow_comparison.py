@@ -11,6 +11,7 @@ import pytest
 
 from services.contracts.history.run import RoundRecord
 from services.contracts.machines.asset_type import AssetType, Feature
+from services.contracts.problems.lift import FourierLiftSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.descriptions import LONGEST, version_description
 from services.registry.labels import LONGEST_TAG, version_tags
@@ -107,8 +108,18 @@ def test_names_of_sensors_open_no_tag_and_no_cell(make_version: MakeVersion, tmp
     assert "<script" not in said and "a \\| b c" in said
 
 
+def test_what_the_ball_is_of_under_a_lift_is_described(make_version: MakeVersion) -> None:
+    made, stretched = make_version(), "The ball is one of lifted features"
+    lift = FourierLiftSpec(components=4, bandwidth=1.0)
+    assert stretched not in version_description(made)
+    assert stretched in version_description(
+        made.model_copy(update={"spec": made.spec.model_copy(update={"lift": lift})})
+    )
+
+
 @pytest.mark.parametrize(("rounds", "said"), [(1, "in 1 round: "), (2, "in 2 rounds: ")])
 def test_a_week_of_one_round_is_said_so(
     make_version: Callable[..., ModelVersion], rounds: int, said: str
 ) -> None:
-    assert said in version_description(make_version().model_copy(update={"rounds": rounds}))
+    about = version_description(make_version().model_copy(update={"rounds": rounds}))
+    assert said in about and "no model of its kind has one below" in about

@@ -60,13 +60,23 @@ def test_the_verdict_and_the_sites_of_a_diagnosis(
     told = version.model_copy(update={"worst_case_risk": 0.33, "objective": 0.31, "lower_bound": 0.3, "sites": sites})
     page = report_page(model_report(told, run, rounds))
     assert "The worst-case risk of the model is 0.33." in page
-    assert "it is at most 0.31, and no model has one below 0.3:" in page
+    assert "it is at most 0.31, and no model of its kind has one below 0.3:" in page
     assert named(page)["F-1, all held-out parts"] == "0.9" and named(page)["F-1, worst site"] == "0.8"
     table = columns(page, "Sites")
     assert table["weight"] == ("0.75", "0.25", "0")[: len(table["site"])]
     assert table["worst weight"][:2] == ("0.4", "0.6") and table["F-1"][:2] == ("0.95", "0.8")
     assert (table["late"][1], table["refused"][1], table["absent"][1]) == ("0", "1", "1")
     assert (table["bytes to site"][1], table["bytes from site"][1]) == ("1500", "890")
+
+
+def test_a_report_says_of_what_the_ball_is_under_a_lift(
+    version: ModelVersion, run: Run, rounds: tuple[RoundRecord, ...]
+) -> None:
+    report = model_report(version, run, rounds)
+    spec = TrainingSpec.model_validate({"lift": {"kind": "nystrom", "components": 4, "bandwidth": 0.5}})
+    lifted = report.model_copy(update={"certificate": report.certificate.model_copy(update={"spec": spec})})
+    assert "The ball is one of lifted features" in named(report_page(lifted))["ball"]
+    assert "ball" not in named(report_page(report))
 
 
 def test_the_scores_of_a_target(run: Run) -> None:
