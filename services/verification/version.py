@@ -42,7 +42,8 @@ def verify_version(
     named = str(document.get("certificate_sha256") or "")
     if not named:
         raise NoCertificateError(
-            "the version carries no certificate file: it is from before there were any, or its method leaves no cuts"
+            "the version carries no certificate file: it is from before there were any, its method leaves no cuts, or "
+            "those of its run do not prove its bounds (then the run's log says why)"
         )
     if data is None:
         raise InvalidInputError(f"the version names a certificate file; put it beside the version as {CERTIFICATE}")
