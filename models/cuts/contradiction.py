@@ -96,14 +96,15 @@ def suspected(evidence: Evidence, problem: ServerProblem) -> set[int]:
 
 
 def find_false_end(
-    evidence: Evidence, problem: ServerProblem, site: int, point: FloatArray, risk: float
+    evidence: Evidence, problem: ServerProblem, site: int, point: FloatArray, risk: float, *, above: bool = False
 ) -> Contradiction | None:
     """Contradiction of the risk that a site tells at the end, at a point (D,), with all that it answered in a run.
 
-    Held against its cuts, and against the risks that it told at the very point.
+    Held against its cuts, and against the risks that it told at the very point; against its cuts alone where risks are
+    told from ``above``, as on sums: two at one point may then differ.
     """
     told = np.flatnonzero((evidence.points == point).all(axis=1) & ~np.isnan(evidence.risks[:, site]))
-    for k in told:
+    for k in () if above else told:
         before, number = float(evidence.risks[k, site]), int(evidence.point_round[k])
         if abs(before - risk) > TOLERANCE * (1.0 + abs(before) + abs(risk)):
             rounds = (AT_THE_END, number) if risk < before else (number, AT_THE_END)

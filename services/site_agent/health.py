@@ -51,7 +51,10 @@ def told_by(settings: SiteSettings) -> str:
 
 
 def check_alive(settings: SiteSettings, now: float | None = None) -> float:
-    """Seconds since the agent was last seen connected; ``UnavailableError`` where that is too long, or never was."""
+    """Seconds since the agent was last seen connected; ``UnavailableError`` where that is too long, or never was.
+
+    A note of later than now was made before the clock was put back: one that is made every few seconds would be fresh.
+    """
     try:
         seen = note(settings).stat().st_mtime
     except FileNotFoundError:
@@ -59,4 +62,6 @@ def check_alive(settings: SiteSettings, now: float | None = None) -> float:
     since = (time.time() if now is None else now) - seen
     if since > STALE_SECONDS:
         raise UnavailableError(f"the agent of {settings.site_id} was last connected {since:.0f} s ago")
+    if since < -STALE_SECONDS:
+        raise UnavailableError(f"the agent of {settings.site_id} was last connected before the clock was put back")
     return max(0.0, since)

@@ -43,7 +43,7 @@ def verify_version(
     if not named:
         raise NoCertificateError(
             "the version carries no certificate file: it is of a network, which has none, or from before there were "
-            "any, or its method leaves no cuts"
+            "any, its method leaves no cuts, or those of its run do not prove its bounds (then the run's log says why)"
         )
     if data is None:
         raise InvalidInputError(f"the version names a certificate file; put it beside the version as {CERTIFICATE}")

@@ -144,6 +144,13 @@ def test_names_and_folders_that_are_not_there_are_said(made: Made, capsys: pytes
     assert said_of(capsys)[0].endswith("was learnt: CSV files whose last column is 'label' are needed")
 
 
+def test_a_table_of_semicolons_and_decimal_commas_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "spreadsheet.csv"
+    path.write_text("heat;load;label\n1,5;2,5;worn\n")
+    with pytest.raises(ValueError, match="spreadsheet.csv: decimals must have '.', cells divided by ','"):
+        read_table(path)
+
+
 def test_where_held_out_rows_are_too_few_the_estimator_says_no_coverage(made: Made) -> None:
     draw = np.random.default_rng(5)
     cells = [[n % 2 + draw.normal(), draw.normal(), "ab"[n % 2]] for n in range(44)]

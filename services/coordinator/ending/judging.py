@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +12,9 @@ import numpy as np
 from models.basics import Arrays, FloatArray
 from models.conformal.grid import GRID_NUMBER
 from models.conformal.spread import SPREAD_GRID_NUMBER
+from models.cuts.contradiction import Contradiction
 from models.cuts.evidence import EARLIER_RUN
+from models.methods.catalogue import get_method
 from services.contracts.evaluation.calibration import Calibration, calibration_shapes
 from services.contracts.evaluation.scores import REGRESSION_SUMS
 from services.contracts.history.run import Run, SiteAnswer
@@ -31,6 +34,8 @@ from services.coordinator.round_loop.rounds import Rounds
 from services.coordinator.round_loop.run_parts import RunParts
 from services.coordinator.run_state.evaluation import Evaluation, Scores, ScoresOnSums, interval_ends
 from services.coordinator.run_state.terms import cohorts_of
+
+LOG = logging.getLogger("ballast.coordinator")
 
 
 class Judging:
@@ -54,6 +59,9 @@ class Judging:
         convicted, evidence = self._false_ends(run, weights, outcome)
         scores = Scores(arrays_but_of(outcome, convicted), with_accounts(outcome.answers, convicted), together)
         risk, mixture = scores.worst_risk(run, risk_bound)
+        for cohort, false in self._false_sums(run, weights, scores).items():
+            LOG.warning("run %s: the risk of %s at the end is not believed: %s", run.run_id, cohort, false)
+            risk = risk_bound
         if "interval" in arrays and math.isfinite(risk):
             arrays["interval"] = interval_ends(run.plan, risk)
             outcome, together = await self._scores(run, arrays, shapes, 2)
@@ -102,6 +110,12 @@ class Judging:
         rounds = self._parts.summed(run)
         masked = replace(question, round=run.rounds + time, arrays=dict.fromkeys(rounds.cohorts, arrays))
         return outcome, await rounds.evaluate(masked)
+
+    def _false_sums(self, run: Run, weights: FloatArray, scores: Scores) -> dict[str, Contradiction]:
+        """Cohorts whose risk at the end lies below what their rounds prove: who of them lied is not known."""
+        if run.plan.reveal != "sums" or run.plan.noise is not None or not get_method(run.plan.method).is_robust:
+            return {}
+        return self._parts.committed(run).false_sums(weights, scores.of_cohorts(run))
 
     def _false_ends(
         self, run: Run, weights: FloatArray, outcome: Poll

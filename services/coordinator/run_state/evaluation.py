@@ -73,6 +73,16 @@ class Scores:
         weights = {name: sum(shares[site] for site in members) for name, members in cohorts.items()}
         return sum(weights[name] * float(found[name]["risk"].sum()) for name in cohorts), shares
 
+    def of_cohorts(self, run: Run) -> dict[str, FloatArray]:
+        """Mean risks (K,) of the cohorts of a run on sums, of those of which no plant's is missing."""
+        if self.together is not None:
+            return {name: self.together.scores[name]["risk"] for name in self.together.complete}
+        shares = {site.site_id: site.weight for site in run.members}
+        return {
+            name: np.average([self.own[site]["risk"] for site in plants], axis=0, weights=[shares[s] for s in plants])
+            for name, plants in cohorts_of(run).items() if self.own.keys() >= set(plants)
+        }
+
     def evaluation(
         self, worst_case_risk: float, worst_weights: Mapping[str, float], convicted: tuple[SiteAnswer, ...] = (),
         evidence: Mapping[str, bytes] | None = None,

@@ -11,8 +11,9 @@ from datetime import datetime
 import numpy as np
 
 from models.basics import Arrays, FloatArray
+from models.cohorts.fixed_point import REACH
 from models.cuts.carried_proof import CarriedProof
-from models.cuts.contradiction import Contradiction
+from models.cuts.contradiction import Contradiction, find_false_end
 from models.cuts.evidence import EARLIER_RUN, Evidence
 from models.cuts.held_open import held_open
 from models.methods.catalogue import get_method
@@ -134,6 +135,19 @@ class Training:
     def contradictions(self, answers: Mapping[str, Arrays]) -> dict[str, Contradiction]:
         """Sites whose answers cannot be true beside what they answered before."""
         return self.server.contradictions(self.state, self.problem, answers)
+
+    def false_sums(self, weights: FloatArray, risks: Mapping[str, FloatArray]) -> dict[str, Contradiction]:
+        """Cohorts whose mean risks (K,) at weights (K, P + 1) lie below what their sums of this run prove there."""
+        names = [site.site_id for site in self.problem.sites]
+        points = self.of_heads(weights)
+        if float(np.abs(points).max(initial=0.0)) > REACH:  # rounded sums are no cuts there
+            return {}
+        found = {
+            name: each for name, told in risks.items()
+            for evidence, point, risk in zip(self._evidence, points, told, strict=False)
+            if (each := find_false_end(evidence, self.problem, names.index(name), point, float(risk), above=True))
+        }
+        return {name: each for name, each in found.items() if not (self.reused and each.cut_round == EARLIER_RUN)}
 
     def convicted(self, outcome: Poll, found: Mapping[str, Contradiction]) -> list[SiteAnswer]:
         """Accounts of the sites whose answers cannot be true: alone, or by a contradiction that was ``found``."""

@@ -30,6 +30,8 @@ def read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header, lines = next(reader, []), []
+            if len(header) == 1 and ";" in header[0]:
+                raise ValueError(f"{path.name}: decimals must have '.', cells divided by ',', it is {header[0]!r}")
             for line in reader:
                 if line and len(line) != len(header):
                     raise ValueError(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.cuts.bounds import record
-from models.cuts.contradiction import find_contradiction, suspected
+from models.cuts.contradiction import find_contradiction, find_false_end, suspected
 from models.cuts.evidence import Evidence, with_answers
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
@@ -105,6 +105,18 @@ def test_a_false_swing_is_found(name: str) -> None:
     assert find_contradiction(*asked(problem, points), 0) is None
     found = find_contradiction(*asked(problem, points, **{name: 8.0}), 0)
     assert found is not None and found.cut_round == 3
+
+
+def test_a_risk_that_is_told_from_above_is_held_to_the_cuts_alone() -> None:
+    problem, points = drawn(3, RobustSpec(0.05, 1.0, "l2")), np.vstack([np.zeros(4), np.eye(4)[:2]])
+    evidence, server_problem = asked(problem, points)
+    told = float(evidence.risks[-1, 0])
+    for factor, seen, on_sums in ((1.0, False, False), (1.1, True, False), (0.5, True, True)):
+        ends = [
+            find_false_end(evidence, server_problem, 0, points[-1], factor * told, above=above)
+            for above in (False, True)
+        ]
+        assert [each is not None for each in ends] == [seen, on_sums], factor
 
 
 def test_exchanges_without_a_risk_count_too() -> None:

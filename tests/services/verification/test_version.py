@@ -63,7 +63,7 @@ def test_a_number_given_later_is_under_no_signature(key_and_document: tuple[str,
 
 def test_a_version_without_a_certificate_is_neither_proven_nor_refuted() -> None:
     for document in ({}, {"certificate_sha256": None}, {"certificate_sha256": ""}):
-        with pytest.raises(NoCertificateError):
+        with pytest.raises(NoCertificateError, match="or those of its run do not prove its bounds"):
             verify_version(document, DATA, None)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.methods.catalogue import METHODS
 from services.contracts.evaluation.scores import REGRESSION_SUMS
 from services.contracts.history.run import Run
 from services.contracts.problems.training_spec import TrainingSpec
@@ -122,6 +123,39 @@ def test_on_sums_the_counts_of_all_are_of_those_too_that_keep_their_own(works: F
     found = evaluated(works, run, trained)
     assert found.confusion.keys() == {"plant-2", "plant-3", "plant-4"} and found.convicted == ()
     assert found.all_confusion.sum() == 160.0
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_on_sums_a_risk_below_what_the_rounds_prove_is_not_believed(
+    works: FakeWorks, caplog: pytest.LogCaptureFixture, keep: int
+) -> None:
+    """The interval that is asked about follows from it; who lied is not known, whether all tell their own or not."""
+    run, trained = trained_on(works, **ON_SUMS)
+    sites = [site.model_copy(update={"own_scores": place >= keep}) for place, site in enumerate(run.sites)]
+    run = of_a_target(run.model_copy(update={"sites": tuple(sites)}))
+    honest = evaluated(works, run, trained, 0.75) if Gauges(works) else None
+    assert honest.worst_case_risk < 0.75 and "not believed" not in caplog.text
+    gauges = Gauges(works, {(LIAR, time): 0.01 for time in range(1, 9)})
+    found = evaluated(works, run, trained, 0.75)
+    assert found.worst_case_risk == 0.75 and found.convicted == ()
+    assert "the risk of cohort-1 at the end is not believed" in caplog.text
+    np.testing.assert_array_equal(gauges.asked["plant-1"][-1], interval_ends(run.plan, 0.75))
+
+
+@pytest.mark.parametrize("method", [name for name, each in METHODS.items() if each.on_sums])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_on_sums_honest_risks_are_believed(
+    works: FakeWorks, caplog: pytest.LogCaptureFixture, method: str, keeps: bool
+) -> None:
+    smooth = METHODS[method].needs_smooth_loss
+    spec = {"radius": {"rule": "fixed", "value": 0.02}, "loss": "logistic" if smooth else "hinge"}
+    run, trained = trained_on(works, reveal="sums", method=method, spec=spec)
+    sites = [site.model_copy(update={"own_scores": not keeps}) for site in run.sites]
+    run = run.model_copy(update={"sites": tuple(sites)})
+    for shift in (0.0, 1e-3, 1.0):
+        trained.weights[0, 0] += shift
+        assert math.isfinite(evaluated(works, run, trained).worst_case_risk)
+    assert "not believed" not in caplog.text
 
 
 def test_where_each_site_is_seen_each_is_asked_whatever_it_keeps_on_sums(works: FakeWorks) -> None:
