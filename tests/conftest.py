@@ -23,12 +23,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.in_memory import forget, write_in_memory
 from tests.thorough import is_thorough, named_in_vain
 
 # Settings of a service that whoever runs the tests has: no test is about it, and none may write into its home folder.
 for _name in [name for name in os.environ if name.startswith("BALLAST_")]:
     if _name not in ("BALLAST_DATA_DIR", "BALLAST_CHROMIUM"):
         del os.environ[_name]
+_IN_MEMORY = write_in_memory()
 # No test is held to a time; "ci" of --hypothesis-profile, which comes after this, draws the same examples each time.
 settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
@@ -55,6 +57,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         named = set(getattr(item, "fixturenames", ())) - set(values.params if values else ())
         if SERVERS & named or "postgresql" in item.name:
             item.add_marker("server")
+
+
+def pytest_unconfigure() -> None:
+    if _IN_MEMORY is not None:
+        forget(_IN_MEMORY)
 
 
 def pytest_collection_finish() -> None:
