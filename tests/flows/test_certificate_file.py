@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,8 @@ from flows import certificates
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.evidence import EARLIER_RUN
 from models.site_ambiguity.ball import MixtureBall
+from services.contracts.keys.signed_documents import check_signature
+from services.contracts.keys.signing import new_seed_file
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.problems.noise import NoisePromise
 from services.contracts.problems.training_spec import TrainingSpec
@@ -53,13 +56,38 @@ def test_the_first_form_that_proves_the_claims_is_written(written: Any, proven: 
     assert written(proof(), proof(), proven=proven, heads=2) == data
 
 
-def test_what_proves_nothing_leaves_no_file_and_a_line_that_says_why(
-    written: Any, caplog: pytest.LogCaptureFixture
+def test_what_proves_nothing_leaves_no_file_and_says_why(written: Any) -> None:
+    with pytest.raises(NotProvenError, match="^centred proves nothing$"):
+        written(proof(), proven=(), heads=1)
+    with pytest.raises(NotProvenError, match="^plain proves nothing$"):
+        written(proof(), proof(centred=False), proven=("centred",), heads=2)  # one head has no such form
+
+
+@pytest.mark.parametrize(("note", "noted"), [("", ""), ("stopped early", "stopped early; ")])
+def test_a_version_says_that_it_is_not_proven_and_is_signed_with_it(
+    note: str, noted: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "ballast.flows")
-    assert written(proof(), proven=(), heads=1) is None
-    assert f"run {'a' * 32} leaves no certificate file: centred proves nothing" in caplog.text
-    assert written(proof(), proof(centred=False), proven=("centred",), heads=2) is None, "one head has no such form"
+    def fails(certificate: CertificateFile) -> None:
+        raise NotProvenError("the lower bound is said to be 0.2")
+
+    monkeypatch.setattr(certificates, "verify", fails)
+    seed = tmp_path / "oem.seed"
+    new_seed_file(seed)
+    made, data = certificates.carried(version(note=note), (a_proof(),), seed)
+    assert (made.unproven, data, made.certificate_sha256) == ("the lower bound is said to be 0.2", None, "")
+    assert made.note == f"{noted}the cuts of its run do not prove its bounds: the lower bound is said to be 0.2"
+    assert f"the cuts of run {made.run_id} do not prove its bounds" in caplog.text
+    assert ModelVersion.from_document(made.to_document()).to_document() == made.to_document()
+    check_signature(made.to_document(), made.signed_by)
+
+
+def test_a_proven_version_is_signed_as_those_of_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(certificates, "verify", lambda certificate: None)
+    seed = tmp_path / "oem.seed"
+    new_seed_file(seed)
+    made, data = certificates.carried(version(), (a_proof(),), seed)
+    assert data is not None and (made.unproven, made.note) == ("", "")
+    assert "unproven" not in made.to_document()
 
 
 def test_without_a_proof_of_each_head_there_is_no_file(written: Any, caplog: pytest.LogCaptureFixture) -> None:

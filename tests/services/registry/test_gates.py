@@ -155,6 +155,14 @@ def test_gates_of_a_target_do_not_hold_where_it_is_not_known(make_version: MakeV
     assert "plant-b" in failed_gates(results)
 
 
+def test_a_gap_that_the_runs_cuts_do_not_prove_holds_nowhere(make_version: MakeVersion) -> None:
+    version = make_version(certified_gap=1e-4, absolute_gap=1.0, unproven="the lower bound is said to be .2")
+    (result,) = check_gates(Gates(max_gap=1e-3), version)
+    assert (result.name, result.found, result.holds) == ("max_gap", 1e-4, False)
+    assert result.reason == "the cuts of its run do not prove its bounds: the lower bound is said to be .2"
+    assert check_gates(NONE, version) == ()
+
+
 def test_bounds_within_the_plans_absolute_gap_hold(make_version: MakeVersion) -> None:
     """Where the optimum is 0 no relative gap closes."""
     near = make_version(certified_gap=1.0, worst_case_risk=2e-7, objective=2e-7, lower_bound=0.0, absolute_gap=1e-6)
