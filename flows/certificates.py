@@ -17,20 +17,20 @@ from services.contracts.problems.all_scores import joint_loss, trained_heads
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
-from services.verification.proof import NotProvenError, verify
+from services.verification.proof import RefutedError, verify
 
 LOG = logging.getLogger("ballast.flows")
 
 
 def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> bytes | None:
-    """Bytes of the file; None, with a line in the log, for methods whose run leaves no cuts of each head.
+    """Bytes of the file; None, with a line in the log, where cuts do not prove the version's bounds.
 
-    Their bounds are of something else than the risk of the worst mixture of the sites.
+    No file is left for methods whose bounds are of something else than the risk of the worst mixture of the sites.
 
     Raises
     ------
-    NotProvenError
-        Where there are cuts, and they do not prove the version's bounds.
+    RefutedError
+        No rows have the cuts and risks that the run left.
     """
     if not proofs or len(proofs) != trained_heads(version.spec, version.asset_type):
         LOG.info("run %s leaves no certificate file: %s has no cuts that prove its bounds", version.run_id,
@@ -38,15 +38,19 @@ def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) ->
         return None
     centred = tuple(each for proof in proofs if (each := proof.around_the_centre()) is not None)
     ways = [tuple(proof.plain() for proof in proofs), *([centred] if len(centred) == len(proofs) else [])]
+    said: list[BallastError] = []
     for way in ways:
         certificate = _certificate(version, way)
         try:
             verify(certificate)
         except BallastError as error:
-            said = error
+            said.append(error)
         else:
             return write_certificate(certificate)
-    raise NotProvenError(str(said))
+    if isinstance(said[0], RefutedError):  # the first way has cuts as they were told
+        raise said[0]
+    LOG.info("run %s leaves no certificate file: %s", version.run_id, said[-1])
+    return None
 
 
 def carried(
@@ -54,15 +58,15 @@ def carried(
 ) -> tuple[ModelVersion, bytes | None]:
     """The version signed by the coordinator's key, its certificate file named in it; and the file, where it has one.
 
-    Where cuts do not prove its bounds, it says so.
+    Where no rows have the cuts of its run, it says so.
     """
     try:
         data = certificate_file(draft, proofs)
-    except NotProvenError as error:
-        LOG.warning("the cuts of run %s do not prove its bounds: %s", draft.run_id, error)
+    except RefutedError as error:
+        LOG.warning("no rows have what plants told in run %s: %s", draft.run_id, error)
         data = None
-        said = f"the cuts of its run do not prove its bounds: {error}"
-        draft = draft.model_copy(update={"unproven": str(error), "note": "; ".join(filter(None, (draft.note, said)))})
+        said = f"no rows have what plants told in its run: {error}"
+        draft = draft.model_copy(update={"refuted": str(error), "note": "; ".join(filter(None, (draft.note, said)))})
     named = "" if data is None else digest(data)
     draft = draft.model_copy(update={"certificate_sha256": named, "signed_by": public_key(seed_file)})
     return draft.model_copy(update={"signature": signature_of(draft.to_document(), seed_file)}), data

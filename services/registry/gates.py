@@ -48,11 +48,11 @@ def failed_gates(results: tuple[GateResult, ...]) -> str:
 def _certified(wanted: float | None, version: ModelVersion) -> GateResult | None:
     """A relative gap cannot close where the optimum is 0: bounds that are near enough for the plan are so here.
 
-    A gap that the run's own cuts do not prove holds nowhere.
+    Where no rows have what plants told in its run, its gap is one of nothing, and holds nowhere.
     """
     found = _at_most("max_gap", wanted, version.certified_gap)
-    if found and version.unproven:
-        reason = f"the cuts of its run do not prove its bounds: {version.unproven}"
+    if found and version.refuted:
+        reason = f"no rows have what plants told in its run: {version.refuted}"
         return found.model_copy(update={"holds": False, "reason": reason})
     near = version.objective - version.lower_bound <= version.absolute_gap
     return found.model_copy(update={"holds": True, "reason": ""}) if found and near else found

@@ -29,6 +29,10 @@ class NotProvenError(ConflictError):
     code = "not_proven"
 
 
+class RefutedError(NotProvenError):
+    """It cannot follow: no rows have these cuts and risks, so somebody told what is not true."""
+
+
 @dataclass(frozen=True)
 class Proof:
     """The bounds that follow, summed over the heads, and in plain words what was checked and what was not.
@@ -119,7 +123,7 @@ def _check_problem(certificate: CertificateFile) -> None:
         steep = floors(certificate, head) > limits + _TRUE_CUT * np.maximum(1.0, limits)
         if steep.any():
             site = certificate.site_ids[int(np.argmax(steep))]
-            raise NotProvenError(f"a cut of {site} counts the norm more than the radius of the site allows")
+            raise RefutedError(f"a cut of {site} counts the norm more than the radius of the site allows")
 
 
 def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float]:
@@ -127,7 +131,7 @@ def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float
     known = np.where(np.isnan(head.risks), 0.0, head.risks)
     name = f"head {number + 1}"
     if (known < 0).any():
-        raise NotProvenError(f"{name}: a risk is below 0, and no loss is")
+        raise RefutedError(f"{name}: a risk is below 0, and no loss is")
     proven, floor = heights(certificate, head)
     at_cuts, at_floors = _highest(certificate, head, proven.high), floor.high
     modelled = np.maximum(np.maximum(at_cuts, at_floors), 0.0)
@@ -141,7 +145,7 @@ def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float
     lifted = answered & (floor.low > known * (1.0 + _TRUE_CUT))
     if above.any() or lifted.any():
         g = int(head.site[np.argmax(above)]) if above.any() else int(np.argmax(lifted))
-        raise NotProvenError(f"{name}: {certificate.site_ids[g]} answered a risk that its own cuts refute")
+        raise RefutedError(f"{name}: {certificate.site_ids[g]} answered a risk that its own cuts refute")
     risks = np.where(answered, known, modelled)
     upper = upper_bound(certificate, risks)
     if not head.upper >= upper - ACCURACY * upper:

@@ -43,7 +43,7 @@ class ModelVersion(VersionFacts):
     excluded: tuple[ExcludedSite, ...] = ()
     calibration: Calibration | None = Field(default=None, description="of sets, intervals and probabilities")
     certificate_sha256: str = Field(default="", description="digest of the certificate file; empty: there is none")
-    unproven: str = Field(default="", description="why its run's cuts do not prove its bounds; empty: they do, or none")
+    refuted: str = Field(default="", description="why no rows have what plants told in its run; empty: some may have")
     signed_by: str = Field(default="", description="public key of the OEM's coordinator; empty: unsigned")
     signature: str = Field(default="", description="Ed25519 over all but this and the number, base 64")
 
@@ -148,8 +148,8 @@ class ModelVersion(VersionFacts):
             del document["calibration"]
         elif self.calibration.spread is None:  # one of before intervals by the estimate, or of classes
             del document["calibration"]["spread"]
-        if not self.unproven:  # nor one of before, whose bounds nobody held against its cuts
-            del document["unproven"]
+        if not self.refuted:  # nor one of before, whose answers nobody held against one another
+            del document["refuted"]
         if self.tuning is None:  # a version of before tuning stays what the OEM signed
             del document["tuning"]
         if self.coupling is None:  # a version of before couplings, or of planes as the rounds left them

@@ -155,11 +155,11 @@ def test_gates_of_a_target_do_not_hold_where_it_is_not_known(make_version: MakeV
     assert "plant-b" in failed_gates(results)
 
 
-def test_a_gap_that_the_runs_cuts_do_not_prove_holds_nowhere(make_version: MakeVersion) -> None:
-    version = make_version(certified_gap=1e-4, absolute_gap=1.0, unproven="the lower bound is said to be .2")
+def test_the_gap_of_a_run_whose_cuts_no_rows_have_holds_nowhere(make_version: MakeVersion) -> None:
+    version = make_version(certified_gap=1e-4, absolute_gap=1.0, refuted="a cut of cohort-1 is too steep")
     (result,) = check_gates(Gates(max_gap=1e-3), version)
     assert (result.name, result.found, result.holds) == ("max_gap", 1e-4, False)
-    assert result.reason == "the cuts of its run do not prove its bounds: the lower bound is said to be .2"
+    assert result.reason == "no rows have what plants told in its run: a cut of cohort-1 is too steep"
     assert check_gates(NONE, version) == ()
 
 
