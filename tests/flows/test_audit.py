@@ -66,6 +66,24 @@ def test_a_version_whose_every_round_is_audited_waits_for_the_verdict(
     assert "verdict-cohort-1" in store.runs.get_cases(run.run_id)
 
 
+def test_a_version_of_cuts_that_no_rows_have_stays_challenger(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the truth from the first round on contradicts nothing: bounds close, and a proof of them shows it."""
+    compute = works.doors[LIAR]._compute
+
+    def twice(task: Any) -> Any:
+        found, exposure = compute(task)
+        scaled = task.kind in ("round", "evaluate")
+        return {name: 2.0 * each if scaled and each.dtype == float else each for name, each in found.items()}, exposure
+
+    monkeypatch.setattr(works.doors[LIAR], "_compute", twice)
+    plan = works.plan("twice", reveal="sums", method="cohort-bundle", gap=1e-2, sites=(), gates={"max_gap": 1e-2})
+    run, _, version = works.train(plan)
+    assert version.certified_gap <= 1e-2 and version.refuted
+    said = f"stays challenger: max_gap: no rows have what plants told in its run: {version.refuted}"
+    assert said in promote_if_gates_hold(works.context, run, version)
+    assert works.context.registry.aliases(version.name).get("champion") != version.version
+
+
 def test_a_liar_on_sums_is_found_by_the_auditor_suspended_and_missing_in_the_next_run(
     works: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
