@@ -23,7 +23,7 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import ReusedCuts, SiteScore
 from services.verification.certificate_file import CertificateFile, read_certificate
-from services.verification.proof import NotProvenError
+from services.verification.proof import NotProvenError, RefutedError
 from tests.versions import a_version
 
 VERSION: Any = SimpleNamespace(run_id="a" * 32, method="level-bundle", spec=None, asset_type=None)
@@ -80,6 +80,14 @@ def test_a_version_says_that_no_rows_have_the_cuts_of_its_run_and_is_signed_with
     assert f"no rows have what plants told in run {made.run_id}: {said}" in caplog.text
     assert ModelVersion.from_document(made.to_document()).to_document() == made.to_document()
     check_signature(made.to_document(), made.signed_by)
+
+
+def test_noise_of_the_plan_refutes_nobody() -> None:
+    told = replace(a_proof(), norm_weight=np.array([0.05, 100.0]))
+    with pytest.raises(RefutedError):
+        certificates.certificate_file(version(), (told,))
+    noise = NoisePromise(epsilon=1.0, delta=1e-6, confidence=0.9, rounds=3, within=7.0)
+    assert certificates.certificate_file(version(noise=noise), (told,)) is None
 
 
 def test_bounds_that_another_argument_proves_refute_nobody(tmp_path: Path) -> None:
