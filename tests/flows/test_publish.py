@@ -61,6 +61,7 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     run: Any = SimpleNamespace(plan=plan, run_id="0" * 32)
     version: Any = SimpleNamespace(
         name="nightly", version="3", certified_gap=1e-3, objective=1.0, lower_bound=0.999, absolute_gap=0.0,
+        refuted="",
         f1=None, mae=None, coverage=None, fresh_weight=1.0, sites=(), calibration=None,
         spec=TrainingSpec(), weights=np.array([[1.0, -0.5]]),
         asset_type=SimpleNamespace(class_names=("healthy", "leak")),
