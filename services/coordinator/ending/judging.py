@@ -13,7 +13,6 @@ from models.basics import Arrays, FloatArray
 from models.conformal.grid import GRID_NUMBER
 from models.conformal.spread import SPREAD_GRID_NUMBER
 from models.cuts.contradiction import Contradiction
-from models.cuts.evidence import EARLIER_RUN
 from models.methods.catalogue import get_method
 from services.contracts.evaluation.calibration import Calibration, calibration_shapes
 from services.contracts.evaluation.scores import REGRESSION_SUMS
@@ -130,6 +129,5 @@ class Judging:
         if not at.number:
             return [], {}
         risks = {site: update.arrays["risk"] for site, update in outcome.updates.items()}
-        found = false_ends(at, weights, risks)
-        found = {site: each for site, each in found.items() if not (at.reused and each.cut_round == EARLIER_RUN)}
+        found = at.of_this_run(false_ends(at, weights, risks))
         return excluded_at_the_end(outcome, found), self._rounds.evidence(at, outcome, found)

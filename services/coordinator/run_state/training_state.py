@@ -147,6 +147,10 @@ class Training:
             for evidence, point, risk in zip(self._evidence, points, told, strict=False)
             if (each := find_false_end(evidence, self.problem, names.index(name), point, float(risk), above=True))
         }
+        return self.of_this_run(found)
+
+    def of_this_run(self, found: Mapping[str, Contradiction]) -> dict[str, Contradiction]:
+        """Contradictions with what was answered in this run: cuts that were taken over may be of other rows."""
         return {name: each for name, each in found.items() if not (self.reused and each.cut_round == EARLIER_RUN)}
 
     def convicted(self, outcome: Poll, found: Mapping[str, Contradiction]) -> list[SiteAnswer]:
