@@ -62,12 +62,12 @@ def test_two_classes_that_share_a_plane_have_a_probability_each(
 def test_a_measurement_is_strange_beyond_the_held_out_ones_and_not_like_the_last_of_them(
     make_version: Callable[..., ModelVersion]
 ) -> None:
-    held = calibrated(make_version(FOUR)).calibration
+    """On a grid of 2^-40, on which 0.5 can be added and taken away without rounding."""
+    grid, least = np.round(GRID * 2.0**40) * 2.0**-40, 2.0**-40
+    held = calibrated(make_version(FOUR), grid=tuple(grid.tolist())).calibration
     assert held is not None
     size, reach = held.strangest("size"), held.strangest("reach")
-    for sizes, away, reasons in (
-        (size, reach, 0), (np.nextafter(size, 10.0), reach, 1), (size, np.nextafter(reach, 10.0), 1),
-    ):
+    for sizes, away, reasons in ((size, reach, 0), (size + least, reach, 1), (size, reach + least, 1)):
         (told,) = novelty(held, np.array([sizes]), np.array([[0.5 + away, 0.5]]))
         assert bool(told) == bool(reasons), (sizes, away)
 
