@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from prometheus_client import ProcessCollector
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from api.asset_types import endpoints as asset_types
@@ -57,10 +58,14 @@ SUBJECTS = (
 )
 
 
+def routes() -> list[BaseRoute]:
+    """Every route of every subject, in the order in which a request meets them."""
+    return [route for subject in SUBJECTS for router in subject.ROUTERS for route in router.routes]
+
+
 def api_routes() -> list[APIRoute]:
     """Every route that is ours, the console's pages among them."""
-    routers = (router for subject in SUBJECTS for router in subject.ROUTERS)
-    return [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    return [route for route in routes() if isinstance(route, APIRoute)]
 
 
 class Api(FastAPI):
@@ -120,7 +125,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 reader.cancel()
                 await asyncio.gather(reader, return_exceptions=True)
 
-    app = Api(title="Ballast", version=product_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    # The routes as they are: a router that is included makes its routes once more at the first request that meets it.
+    app = Api(
+        title="Ballast", version=product_version(), lifespan=lifespan, docs_url=None, redoc_url=None, routes=routes()
+    )
     app.state.meters = Meters()
     ProcessCollector(registry=app.state.meters.registry)
     # The last one added is the first that a request meets.
@@ -133,7 +141,4 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(Metering)
     app.add_middleware(Addresses)
     errors.install(app, api_routes(), as_page)
-    for subject in SUBJECTS:
-        for router in subject.ROUTERS:
-            app.include_router(router)
     return app

@@ -47,6 +47,13 @@ def test_an_application_within_another_process_leaves_that_as_it_is(done: list[A
     assert done == []
 
 
+def test_a_request_is_matched_with_the_very_routes_of_the_subjects(tmp_path: Path) -> None:
+    """No copies, which the first request would have to wait for, and no router between a request and its route."""
+    made = app.create_app(Settings.model_validate({"home": tmp_path})).router.routes
+    assert [id(route) for route in made[: len(app.routes())]] == [id(route) for route in app.routes()]
+    assert [getattr(route, "path", None) for route in made[len(app.routes()) :]] == ["/openapi.json"]
+
+
 def test_nothing_of_an_application_goes_on_after_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the store is away, with which it starts."""
     done: list[str] = []
