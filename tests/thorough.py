@@ -20,6 +20,7 @@ THOROUGH = {
     "tests/journeys/test_killed_methods.py": (
         "test_a_killed_flow_resumes_to_the_same_model[drfl-admm]",
         "test_a_killed_flow_resumes_to_the_same_model[scaff-pd-ia]",
+        "test_a_killed_flow_resumes_to_the_same_model[fdr-sm]",
     ),
     "tests/journeys/test_interruptions.py": ("test_too_few_sites_end_the_run_with_the_reason",),
     "tests/journeys/test_prefect_pages.py": (
