@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from prefect.server.schemas.schedules import CronSchedule
 
@@ -28,6 +28,8 @@ NOT_ASKED = "not_asked"
 SLACK_SECONDS = 30.0
 """By how much Prefect's clock may be ahead of the store's: so long a flow run waits for its date."""
 
+LATE = timedelta(hours=1)
+"""How late a date may be taken of a plan that was changed and trained ahead of now alone."""
 TUNING_SECONDS = 2.0
 """Between two looks whether a tuning has ended, while a date's training waits for it."""
 
@@ -60,7 +62,7 @@ async def ordered_run(
         return _named(store, plan, run_id)
     while True:
         record = _scheduled(store, plan)
-        due = await next_date(record, _since(store, record))
+        due = await next_date(record, _since(store, record, now()))
         wait = (due - now()).total_seconds()
         if wait > SLACK_SECONDS:
             raise _refusal(plan, f"its next date is {due:%Y-%m-%d %H:%M} {due.tzname()}")
@@ -107,9 +109,12 @@ async def next_date(record: PlanRecord, since: datetime) -> datetime:
     return date
 
 
-def _since(store: RoundStore, record: PlanRecord) -> datetime:
-    newest = store.runs.list_runs(plan=record.plan.name, limit=1, tunings=False)
-    return max([record.updated_at, *(run.created_at for run in newest)])
+def _since(store: RoundStore, record: PlanRecord, at: datetime) -> datetime:
+    """When the plan was changed or trained last, leaving out what a clock that was ahead, and is put back, wrote."""
+    latest = at + timedelta(seconds=SLACK_SECONDS)
+    newest = store.runs.list_runs(plan=record.plan.name, limit=1, tunings=False, after=(latest, ""))
+    known = [moment for moment in (record.updated_at, *(run.created_at for run in newest)) if moment <= latest]
+    return max(known, default=at - LATE)
 
 
 def _named(store: RoundStore, plan: str, run_id: str) -> Run:

@@ -14,6 +14,7 @@ from services.contracts.history.run import Run
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
+from services.round_store.tables.plans import PlanRow
 from services.round_store.tables.runs import RunRow
 from tests.flows.conftest import RIG
 
@@ -66,6 +67,33 @@ async def test_a_date_of_the_schedule_is_taken_once(store: RoundStore) -> None:
     with pytest.raises(ConflictError, match="its next date is"):
         await ask(store, "nightly", at=due + timedelta(hours=23))
     assert (await ask(store, "nightly", at=due + timedelta(days=1))).run_id != run.run_id
+
+
+@pytest.mark.parametrize("trained", [None, timedelta(days=-7), timedelta(days=300)])
+async def test_a_clock_that_was_ahead_and_is_put_back_stops_no_schedule(
+    store: RoundStore, trained: timedelta | None
+) -> None:
+    """Whether the plan was changed by that clock alone, trained before it, or trained by it, too."""
+    due = next_three(store.plans.get(plan(store).name).updated_at)
+    ahead = due + timedelta(days=365)
+    with store.database.write() as session:
+        session.execute(update(PlanRow).values(updated_at=ahead))
+    if trained is not None:
+        end(store, store.runs.create_run(store.plans.get("nightly").plan))
+        with store.database.write() as session:
+            session.execute(update(RunRow).values(created_at=due + trained))
+    known = {run.run_id for run in store.runs.list_runs()}
+    if trained != timedelta(days=-7):  # after that training a date has come already
+        with pytest.raises(ConflictError, match="its next date is"):
+            await ask(store, "nightly", at=due - timedelta(hours=5))
+    made = await ask(store, "nightly", at=due + timedelta(seconds=1))
+    assert made.run_id not in known
+    with store.database.write() as session:
+        of_it = update(RunRow).where(RunRow.run_id == made.run_id)
+        session.execute(of_it.values(created_at=due + timedelta(seconds=2)))
+    end(store, made)
+    with pytest.raises(ConflictError, match="its next date is"):
+        await ask(store, "nightly", at=due + timedelta(seconds=3))
 
 
 @pytest.mark.parametrize("early", [timedelta(minutes=1), timedelta(hours=5)])
