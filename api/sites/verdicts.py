@@ -31,14 +31,17 @@ def file_verdict(backend: Backend, actor: Actor, data: bytes) -> list[str]:
     NotFoundError
         There is no such run.
     NotProvenError
-        The verdict is not the auditor's that the run's plan names, or of no cohort that was opened in the run.
+        The verdict is not the auditor's that the run's plan names, or of no opened cohort that the run keeps.
     """
     run_id = run_of_verdict(data)
     run, kept = backend.store.runs.get_run(run_id), backend.store.runs.get_cases(run_id)
     auditor = run.plan.auditor
     if auditor is None:
         raise InvalidInputError(f"the plan of run {run_id} names no auditor: nobody may judge its plants")
-    refused = NotProvenError(f"no cohort of run {run_id} was opened to the auditor")
+    refused = NotProvenError(
+        f"run {run_id} keeps no cohort that was opened to the auditor: none was, or a plant of it was unlearned since, "
+        "and its case deleted; the auditor's file on a plant proves the lie by itself (`ballast evidence verify`)"
+    )
     for cohort, case in ((name, read_case(each)) for name, each in kept.items() if is_case(each)):
         try:
             verdict = read_verdict(data, auditor, case.cohort)

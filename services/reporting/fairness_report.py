@@ -29,6 +29,7 @@ from services.contracts.evaluation.fairness import (
     figures,
 )
 from services.contracts.history.run import Run
+from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.reporting.generalisation import lifts_tried, version_bound
 
@@ -37,6 +38,8 @@ COMPARED = (
     "relative_unfairness", "palma", "gini", "atkinson", "atkinson_infinite", "worst_share", "worst_site", "mean",
 )
 """Indices of which less is better."""
+IN_LOSS = ("worst_share", "worst_site", "mean")
+"""Those that are as large as losses are; the others are ratios, which no unit shows in."""
 
 ROUNDING = 1e-12  # relative; sums of some hundred float64 differ by less
 
@@ -60,7 +63,7 @@ def fairness_report(
         indices=here,
         champion_version=champion.version if champion is not None else None,
         champion_indices=there,
-        changes=tuple(_changes(here, there)),
+        changes=tuple(_changes(version, champion, here, there)),
         generalisation=_bound(version, run),
         notes=tuple(_notes(version, champion, sites, here)),
     )
@@ -108,11 +111,38 @@ def _indices(sites: Sequence[SiteFairness], basis: Basis) -> FairnessIndices | N
     )
 
 
-def _changes(here: tuple[FairnessIndices, ...], there: tuple[FairnessIndices, ...]) -> Iterable[IndexChange]:
+def same_measure(version: ModelVersion, champion: ModelVersion, basis: Basis) -> bool:
+    """Whether a figure of one version says more or less than that of another: both are of one loss, and of one ball.
+
+    Held-out losses are summed over the planes of a loss, so they hang on how several classes are trained, too.
+    """
+    ours, theirs = version.spec, champion.spec
+    alike = (ours.loss, ours.multi_class) == (theirs.loss, theirs.multi_class)
+    if not alike or version.asset_type.class_names != champion.asset_type.class_names:
+        return False
+    return basis == "loss" or not _other_balls(ours, theirs)
+
+
+def _other_balls(ours: TrainingSpec, theirs: TrainingSpec) -> list[str]:
+    """Terms that say over which distributions a risk is the worst, and differ; a spline changes no ball."""
+    terms = ("radius", "label_flip_cost", "transport_norm", "support")
+    found = [name.replace("_", " ") for name in terms if getattr(ours, name) != getattr(theirs, name)]
+    return found + ["lift"] * (ours.lift != theirs.lift and bool(ours.ball_words or theirs.ball_words))
+
+
+def _changes(
+    version: ModelVersion,
+    champion: ModelVersion | None,
+    here: tuple[FairnessIndices, ...],
+    there: tuple[FairnessIndices, ...],
+) -> Iterable[IndexChange]:
     champions = {indices.basis: indices for indices in there}
     for indices in here:
-        if indices.basis in champions:
+        if champion is not None and indices.basis in champions:
+            same = same_measure(version, champion, indices.basis)
             for name in COMPARED:
+                if name in IN_LOSS and not same:
+                    continue
                 ours, theirs = getattr(indices, name), getattr(champions[indices.basis], name)
                 better = ours < theirs and not math.isclose(ours, theirs, rel_tol=ROUNDING)
                 yield IndexChange(index=name, basis=indices.basis, here=ours, champion=theirs, better=better)
@@ -132,10 +162,21 @@ def _notes(
             yield f"{len(found.missing)} of {len(sites)} sites have no {what} and are left out of its indices."
     if not indices:
         yield "No site sent a figure, so there is nothing to compare."
-    if champion is not None and champion.spec.loss != version.spec.loss:
-        yield "The champion was trained with another loss: its losses and risks are in another measure than these."
+    if champion is not None and not same_measure(version, champion, "loss"):
+        other = _other(version, champion)
+        yield f"The champion was trained with {other}: its losses and risks are in another measure than these."
+    elif champion is not None and not same_measure(version, champion, "worst_case_risk"):
+        other = ", ".join(_other_balls(version.spec, champion.spec))
+        yield f"The champion's worst-case risks are over other balls ({other}): they are in another measure than these."
     if champion is not None and {site.site_id for site in champion.sites} != {site.site_id for site in sites}:
         yield "The champion was judged by other sites, so part of a difference may be theirs."
+
+
+def _other(version: ModelVersion, champion: ModelVersion) -> str:
+    if champion.spec.loss != version.spec.loss:
+        return "another loss"
+    same_classes = champion.asset_type.class_names == version.asset_type.class_names
+    return "another multi_class" if same_classes else "other classes"
 
 
 def _few_sites(count: int) -> str:

@@ -35,19 +35,23 @@ def weights_of(certificate: CertificateFile, document: Mapping[str, Any]) -> tup
 
 
 def _planes(certificate: CertificateFile, document: Mapping[str, Any]) -> list[list[float]]:
-    spec = document["spec"]
-    if spec.get("multi_class") == "crammer_singer" and len(document["weights"]) > 1:
-        return _of_all_classes(certificate, len(document["weights"]) - 1, bool(spec["fit_intercept"]))
+    spec, count = document["spec"], len(document["weights"])
+    loss = spec.get("loss")
+    if (loss.get("name") if isinstance(loss, Mapping) else loss) == "cross_entropy":  # one head, of all planes
+        return _of_all_classes(certificate, count, bool(spec["fit_intercept"]))
+    if spec.get("multi_class") == "crammer_singer" and count > 1:
+        found = _of_all_classes(certificate, count - 1, bool(spec["fit_intercept"]))
+        return [[0.0] * len(found[0]), *found] if found else []  # the plane of the first class is 0
     last = [] if certificate.fit_intercept else [0.0]
     return [[*head.weights.tolist(), *last] for head in certificate.heads]
 
 
-def _of_all_classes(certificate: CertificateFile, others: int, with_intercept: bool) -> list[list[float]]:
-    """Planes of one head for all classes: that of the first class is 0, then slopes row by row, then intercepts."""
-    if len(certificate.heads) != 1 or certificate.heads[0].weights.size % others:
+def _of_all_classes(certificate: CertificateFile, count: int, with_intercept: bool) -> list[list[float]]:
+    """Planes of one head for all classes: slopes row by row, then intercepts."""
+    if len(certificate.heads) != 1 or not count or certificate.heads[0].weights.size % count:
         return []
     weights = certificate.heads[0].weights
-    size = weights.size // others - int(with_intercept)
-    ends = weights[others * size :].tolist() if with_intercept else [0.0] * others
-    slopes = weights[: others * size].reshape(others, size).tolist()
-    return [[0.0] * (size + 1), *([*slope, end] for slope, end in zip(slopes, ends, strict=True))]
+    size = weights.size // count - int(with_intercept)
+    ends = weights[count * size :].tolist() if with_intercept else [0.0] * count
+    slopes = weights[: count * size].reshape(count, size).tolist()
+    return [[*slope, end] for slope, end in zip(slopes, ends, strict=True)]

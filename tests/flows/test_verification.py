@@ -51,6 +51,9 @@ PLANS: dict[str, dict[str, Any]] = {
     "bent": {"spec": {"lift": {"kind": "spline", "segments": 4}}},
     "together": {"spec": {"lift": {"kind": "products", "features": ["flow", "pressure"], "segments": 3}}},
     "split": {"method": "fdr-admm", "parameters": {"rho": 0.1}, "max_rounds": 60},
+    "soft": {
+        "spec": {"loss": "cross_entropy"}, "method": "fedavg", "parameters": {"step_size": 1.0}, "max_rounds": 30,
+    },
 }
 
 
@@ -73,9 +76,18 @@ def test_a_registered_version_is_proven_from_its_files(
     site = _site(works, tmp_path, "plant-2", key)
     assert site_main(["verify", str(tmp_path / "files" / "model.json"), "--config", str(site)]) == 0
     said = capsys.readouterr().out
-    assert ("\nchecked: the own worst-case risk" in said) == (name != "summed"), "no version of sums has a plant's own"
-    assert ("checked: the own cuts lie below the own risk at 10 weights" in said) == (name not in ("worst", "summed"))
+    # No version of sums has a plant's own, and a softmax regression has no ball.
+    assert ("\nchecked: the own worst-case risk" in said) == (name not in ("summed", "soft"))
+    assert ("not checked: the own risk; the version was trained without a ball" in said) == (name == "soft")
+    assert ("checked: the own cuts lie below the own risk at 10 weights" in said) == (
+        name not in ("worst", "summed", "soft"))
     assert ("1 cohort, sums over 3 plants" in said) == (name == "summed")
+    document = json.loads((tmp_path / "files" / "model.json").read_text())
+    for changed in (document["weights"][::-1], [[*row[:-1], row[-1] + 1e-6] for row in document["weights"]]):
+        (tmp_path / "files" / "model.json").write_text(json.dumps({**document, "weights": changed}))
+        other = changed != document["weights"]
+        assert main(["verify", "--file", str(tmp_path / "files")]) == int(other)
+        assert ("its weights differ" in capsys.readouterr().err) == other
 
 
 def test_what_does_not_belong_together_is_refused(

@@ -18,7 +18,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport
 from services.contracts.versions.version_facts import ModelSummary, VersionSummary
 from services.registry.labels import CHAMPION
-from services.reporting.fairness_report import fairness_report
+from services.reporting.fairness_report import fairness_report, same_measure
 from services.reporting.undiagnosed import undiagnosed
 
 
@@ -86,15 +86,19 @@ def _report(backend: Backend, version: ModelVersion) -> tuple[ModelReport | None
 
 @dataclass(frozen=True)
 class Served:
-    """How a plant is served: by this version, and by the champion (None: there is none, or this is it)."""
+    """How a plant is served: by this version, and by the champion (None: there is none, or this is it).
+
+    ``comparable``: the losses of both are in one measure.
+    """
 
     here: SiteFairness
     champion: SiteFairness | None
+    comparable: bool = True
 
     @property
     def change(self) -> float | None:
-        """Held-out loss here less that of the champion: what a promotion would change."""
-        if self.champion is None or self.champion.loss is None or self.here.loss is None:
+        """Held-out loss here less that of the champion: what a promotion would change; None where nothing tells."""
+        if not self.comparable or self.champion is None or self.champion.loss is None or self.here.loss is None:
             return None
         return self.here.loss - self.champion.loss
 
@@ -123,7 +127,8 @@ def fairness(backend: Backend, name: str, wanted: str, *, real: bool) -> Fairnes
     other = champion if champion is not None and champion.version != number else None
     theirs = {} if other is None else {site.site_id: SiteFairness.of_record(site) for site in other.sites}
     names = Names(backend, name, real, ())
-    plants = [Served(_named(site, names), _named(theirs.get(site.site_id), names)) for site in made.sites]
+    same = other is None or same_measure(version, other, "loss")
+    plants = [Served(_named(site, names), _named(theirs.get(site.site_id), names), same) for site in made.sites]
     plants.sort(key=lambda plant: (-_loss(plant.here), plant.here.site_id))
     return FairnessPage(backend.named(name, made, real=real), tuple(plants))
 

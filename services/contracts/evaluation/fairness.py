@@ -159,7 +159,9 @@ class FairnessReport(Contract):
     indices: tuple[FairnessIndices, ...] = ()
     champion_version: str | None = Field(default=None, description="None: there is none, or this is it")
     champion_indices: tuple[FairnessIndices, ...] = ()
-    changes: tuple[IndexChange, ...] = ()
+    changes: tuple[IndexChange, ...] = Field(
+        default=(), description="of what is in one measure: ratios always, losses of one loss, risks over one ball"
+    )
     generalisation: GeneralisationBound | None = Field(
         default=None, description="None: rows, VC dimension or set of mixtures unknown"
     )

@@ -47,7 +47,7 @@ class Hopeless:
             return None
         return KeyRefusedError(
             f"the server does not accept this site's key {self._address.public_key}: "
-            f"ask the OEM to enrol it for site {self._address.site_id}"
+            f"ask the OEM to enrol it for site {self._address.site_id}, or to activate the site if it is suspended"
         )
 
 

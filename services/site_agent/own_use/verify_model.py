@@ -56,6 +56,8 @@ def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, k
 
 def _own_part(version: ModelVersion, own: SiteScore, rows: OwnRows) -> str:
     """The plant's own worst-case risk on its own rows, if it is what the version says."""
+    if version.spec.loss.of_all_scores:  # one of no ball
+        return "not checked: the own risk; the version was trained without a ball, and states no worst-case risk"
     found = float(np.sum(rows.risks(_own_spec(version, own), [version.weights])))
     if own.worst_case_risk is None:
         return f"not checked: the own risk is {found:.9g} on these rows; the version says nothing of it"

@@ -52,6 +52,7 @@ def test_a_promotion_changes_a_plants_loss_by_what_is_here_less_the_champions(
     """Above 0 it becomes worse for the plant."""
     assert Served(site("a", here), site("a", champion)).change == change
     assert Served(site("a", here), None).change is None
+    assert Served(site("a", here), site("a", champion), comparable=False).change is None
 
 
 def test_the_worst_served_plant_comes_first_and_who_tells_nothing_last(

@@ -80,3 +80,14 @@ def test_what_is_of_no_opened_cohort_or_of_no_auditor_suspends_nobody(
     with pytest.raises(InvalidInputError, match="names no auditor"):
         filed(world)
     assert (convicted(world), world.events()) == (before, [])
+
+
+def test_a_case_that_went_with_a_plant_that_was_unlearned_is_not_said_never_to_have_been(
+    world: Any, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = world.backend.store.runs.get_run(run_id).plan.model_copy(update={"name": "forgotten"})
+    gone = world.backend.store.runs.create_run(plan).run_id
+    monkeypatch.setattr(verdicts, "run_of_verdict", lambda _: gone)
+    with pytest.raises(NotProvenError, match="none was, or a plant of it was unlearned since, and its case deleted"):
+        filed(world)
+    assert world.events() == []

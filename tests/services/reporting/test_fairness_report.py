@@ -14,7 +14,7 @@ import pytest
 from models.methods.protocol import WORST_CASE
 from services.contracts.evaluation.fairness import GeneralisationBound
 from services.contracts.history.run import Run
-from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import SiteScore
 from services.plant_simulator.assets import builtin_asset_type
@@ -127,6 +127,45 @@ def test_the_champion_stands_beside_it() -> None:
     assert report.champion_version == "1"
     assert changes["relative_unfairness"].better and changes["relative_unfairness"].champion == 4.0
     assert not fairness_report(champion, champion).changes
+
+
+SPLINE, FOURIER = {"kind": "spline", "segments": 4}, {"kind": "fourier", "components": 8, "bandwidth": 0.5}
+
+
+@pytest.mark.parametrize(("terms", "losses_alike", "note"), [
+    ({}, True, None),
+    ({"lift": SPLINE}, True, None),
+    ({"fit_intercept": False}, True, None),
+    ({"radius": RadiusRule(value=20)}, True, "over other balls (radius)"),
+    ({"label_flip_cost": 2.0, "transport_norm": "l1"}, True, "over other balls (label flip cost, transport norm)"),
+    ({"support": "sensor_ranges"}, True, "over other balls (support)"),
+    ({"lift": FOURIER}, True, "over other balls (lift)"),
+    ({"loss": {"name": "logistic"}}, False, "trained with another loss"),
+    ({"multi_class": "crammer_singer"}, False, "trained with another multi_class"),
+])
+def test_figures_in_another_measure_are_not_told_as_better_or_worse(
+    terms: dict[str, object], losses_alike: bool, note: str | None
+) -> None:
+    """Ratios have no unit and are compared all the same; means and the worst plant's figure are not."""
+    figures = dict(zip("abcdef", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), strict=True))
+    champion = version("1", dict(figures), figures)
+    found = version("2", dict(figures), figures).model_copy(update={"spec": TrainingSpec.model_validate(terms)})
+    report = fairness_report(found, champion)
+    compared = {(each.basis, each.index) for each in report.changes}
+    assert {("loss", "gini"), ("worst_case_risk", "gini")} <= compared
+    assert (("loss", "worst_site") in compared, ("loss", "mean") in compared) == (losses_alike, losses_alike)
+    assert (("worst_case_risk", "worst_site") in compared) == (note is None)
+    notes = [each for each in report.notes if "in another measure than these" in each]
+    assert (len(notes) == 0) if note is None else (note in notes[0])
+
+
+def test_figures_of_other_classes_are_in_another_measure() -> None:
+    champion = version("1", {"a": 1.0, "b": 4.0})
+    asset_type = champion.asset_type
+    fewer = asset_type.model_copy(update={"fault_classes": asset_type.fault_classes[:-1]})
+    report = fairness_report(version("2", {"a": 1.0, "b": 3.0}).model_copy(update={"asset_type": fewer}), champion)
+    assert "mean" not in {each.index for each in report.changes}
+    assert any("trained with other classes" in each for each in report.notes)
 
 
 def test_the_page_holds_every_index_and_escapes_names() -> None:

@@ -63,6 +63,7 @@ def test_a_site_that_is_suspended_while_it_runs_ends_with_the_reason(bus: Bus, p
     code, said = plant.ended()
     assert code == 1
     assert "does not accept this site's key" in one_line(said)
+    assert "to enrol it for site plant-1, or to activate the site if it is suspended" in one_line(said)
 
 
 def test_a_server_with_another_certificate_is_a_clear_failure(bus: Bus, plant: Plant, tmp_path: Path) -> None:
