@@ -22,7 +22,7 @@ from models.estimators.coupled import coupled
 from models.estimators.folds import ROUGH, calibration_folds, fold_models
 from models.estimators.joint import is_joint, joint_planes, joint_risks, joint_training
 from models.estimators.lifting import fitted_lift
-from models.estimators.sites import Rows, Sites, machines_of, one_site, sites_of
+from models.estimators.sites import Rows, Sites, check_labels, machines_of, one_site, sites_of
 from models.estimators.solving import AUTO, RobustFit, Statement
 from models.estimators.table import Table, class_weights, sample_counts
 from models.estimators.values import number, whole_number
@@ -116,6 +116,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         machines: ArrayLike | None,
     ) -> Self:
         self._check_words()
+        check_labels(y)
         given, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         rows = Rows(

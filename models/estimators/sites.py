@@ -74,6 +74,15 @@ def _named(word: str, what: str, given: ArrayLike, n_rows: int) -> tuple[Names, 
     return tuple(names.tolist()), index
 
 
+def check_labels(y: ArrayLike) -> None:
+    """Refuse labels of which one is missing: numpy makes a class "nan" of it, or has no word of which it is."""
+    labels = np.asarray(y if hasattr(y, "__array__") else _objects("y", "label", y))
+    if labels.dtype == object and labels.ndim == 1:
+        gone = [row for row, label in enumerate(labels.tolist()) if _missing(label)]
+        if gone:
+            raise ProblemError(f"y must have the label of every row: {len(gone)} without, first row {gone[0]}")
+
+
 def _missing(label: object) -> bool:
     """Whether a name is None or one of the values that are not equal to themselves: NaN, and pandas' NaT and NA."""
     same: object = label == label

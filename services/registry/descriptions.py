@@ -27,7 +27,7 @@ def version_description(version: ModelVersion) -> str:
     """Certificate, scores, terms and sensors of a version, at most :data:`LONGEST` characters."""
     rows = [
         ("plan, run", f"{version.plan}, `{version.run_id}`"), ("asset type", _asset(version.asset_type)),
-        ("worst-case risk", _figure(version.worst_case_risk)), ("loss", _plain(str(version.spec.loss))),
+        ("worst-case risk", _risk(version)), ("loss", _plain(str(version.spec.loss))),
         *_scores(version), ("plants", str(len(version.sites))), ("what the coordinator saw", version.reveal),
         ("certificate file", f"`{version.certificate_sha256}`" if version.certificate_sha256 else "none"),
     ]
@@ -73,6 +73,10 @@ def _scores(version: ModelVersion) -> list[tuple[str, str]]:
         return [(f"mean absolute error in {target.unit}, held-out rows", _figure(version.mae)),
                 ("held-out targets in the 0.9 interval", _figure(version.coverage))]
     return [("F-1, held-out rows", _figure(version.f1))]
+
+
+def _risk(version: ModelVersion) -> str:
+    return "none: trained without a ball" if version.spec.loss.of_all_scores else _figure(version.worst_case_risk)
 
 
 def _figure(value: float | None) -> str:

@@ -74,8 +74,11 @@ def _verdict(report: ModelReport) -> str:
             f"{figure(certificate.objective)} after {certificate.rounds} rounds ({report.seconds:.1f} s). "
             f"Held-out rows speak for the model alone.{fresh} {gates}"
         )
+    stated = f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}."
+    if certificate.spec.loss.of_all_scores:
+        stated = "The model was trained without a ball around the sites' data: no worst-case risk is stated."
     return (
-        f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}. What the method minimised is the "
+        f"{stated} What the method minimised is the "
         f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) {whose} at most "
         f"{figure(certificate.objective)}, and no model of its kind has one below {figure(certificate.lower_bound)}: "
         f"certified relative gap {figure(certificate.gap)}.{summed and ' ' + summed}{fresh} {gates}"
@@ -93,11 +96,7 @@ def _certificate(report: ModelReport) -> str:
         ("created", report.created_at.isoformat(timespec="seconds")),
         ("transport norm", spec.transport_norm),
         ("loss", str(spec.loss)),
-        (
-            "cost of a label flip" if report.unit is None else "cost of moving a target by its range",
-            figure(spec.label_flip_cost),
-        ),
-        ("radius", _rule(spec.radius)),
+        *_ball(report),
         ("what the coordinator saw", _seen(report.certificate)),
         ("noise on the sums", _noise(report.certificate)),
         ("ball around the sites' weights", _mixture(report.certificate.mixture)),
@@ -112,6 +111,15 @@ def _certificate(report: ModelReport) -> str:
         *calibration_rows(report.calibration_facts, report.unit),
     ]
     return table("The model", (), [[name, value] for name, value in rows])
+
+
+def _ball(report: ModelReport) -> list[tuple[str, str]]:
+    """The terms of the balls around the sites' data; a loss of the scores of all classes is trained without one."""
+    spec = report.certificate.spec
+    if spec.loss.of_all_scores:
+        return [("balls around the sites' data", "none: losses of the rows themselves are minimised")]
+    cost = "cost of a label flip" if report.unit is None else "cost of moving a target by its range"
+    return [(cost, figure(spec.label_flip_cost)), ("radius", _rule(spec.radius))]
 
 
 def _class_scores(report: ModelReport) -> list[tuple[str, str]]:

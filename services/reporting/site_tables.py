@@ -12,25 +12,36 @@ MOST_MISSED = 200  # rows of a table that a person still reads; report.json has 
 
 
 def sites_table(report: ModelReport) -> str:
-    """Each site with its ball, its scores and how often it answered; and how fresh it is."""
+    """Each site with its ball, its scores and how often it answered; and how fresh it is.
+
+    A loss of the scores of all classes has no ball, and so no columns of it.
+    """
+    balls = not report.certificate.spec.loss.of_all_scores
     scores = ("F-1",) if report.unit is None else (f"mean error ({report.unit})", "R2", "coverage")
+    ball, risk = (("radius", "confidence", "cost of a flip"), ("worst-case risk",)) if balls else ((), ())
     head = (
-        "site", "weight", "worst weight", "radius", "confidence", "cost of a flip", "samples", "worst-case risk",
-        *scores, "answered", "absent", "late", "refused", "rejected", "last answer", "bytes to site", "bytes from site",
+        "site", "weight", "worst weight", *ball, "samples", *risk, *scores, "answered", "absent", "late", "refused",
+        "rejected", "last answer", "bytes to site", "bytes from site",
     )
     rows = [
         [
-            site.site_id, figure(site.weight), figure(site.worst_weight),
-            figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
-            "none" if site.confidence is None else figure(site.confidence),
-            "as the model" if site.label_flip_cost is None else figure(site.label_flip_cost), figure(site.n_samples),
-            figure(site.worst_case_risk), *_site_scores(site, report.unit), str(site.accepted), str(site.absent),
-            str(site.late), str(site.refused), str(site.rejected), figure(site.last_accepted_round),
-            str(site.bytes_to_site), str(site.bytes_from_site),
+            site.site_id, figure(site.weight), figure(site.worst_weight), *(_site_ball(site) if balls else ()),
+            figure(site.n_samples), *([figure(site.worst_case_risk)] if balls else []),
+            *_site_scores(site, report.unit), str(site.accepted), str(site.absent), str(site.late), str(site.refused),
+            str(site.rejected), figure(site.last_accepted_round), str(site.bytes_to_site), str(site.bytes_from_site),
         ]
         for site in report.sites
     ]
     return table("Sites", head, rows) + _freshness(report)
+
+
+def _site_ball(site: SiteReport) -> tuple[str, ...]:
+    """Radius, its confidence and the cost of a flip of a site's ball."""
+    return (
+        figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
+        "none" if site.confidence is None else figure(site.confidence),
+        "as the model" if site.label_flip_cost is None else figure(site.label_flip_cost),
+    )
 
 
 def _freshness(report: ModelReport) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from api.cli.commands.model import _notes
 from api.console.formats import percent
 from api.console.views import words
@@ -13,6 +15,7 @@ from api.models import queries
 from api.models import service as models
 from services.contracts.access.identity import Role
 from services.contracts.plans.gates import Gates
+from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.report import GateResult
 from services.contracts.versions.version_facts import PlantFreshness
 from services.plant_simulator.assets import builtin_asset_type
@@ -140,6 +143,25 @@ def test_a_plant_leaves_by_the_page_of_a_version_and_a_version_is_taken_along(
     assert store.sites.get(first).status == "removed"
     (entry,) = store.audit.list_events(action="model.unlearn")
     assert entry.reason == "the plant was sold"
+
+
+def test_a_network_is_taken_along_too_and_no_ball_is_told_of_it(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str]
+) -> None:
+    planar = a_version("deep", "ce" * 16)
+    spec = TrainingSpec.model_validate({"loss": "cross_entropy", "network": {"hidden": 2}})
+    features, classes = len(planar.asset_type.features), len(planar.asset_type.fault_classes)
+    weights = np.linspace(-1.0, 1.0, 2 * (features + 1) + classes * 3)[None]
+    version = planar.model_copy(update={"spec": spec, "weights": weights, "worst_case_risk": None, "objective": 0.375})
+    here = f"/console/models/deep/versions/{register(world.backend.registry, version)}"
+    person = signed_in(world)
+    shown = person.get(here)
+    text = reading(shown)
+    assert f"Minimised 0.375 {version.objective_name}" in text and "Worst-case risk –" not in text
+    assert "Rows F-1 Answered" in text and "Rows Radius" not in text
+    for form in ("onnx", "c99"):
+        export = re.search(rf'href="(/v1/models/deep/versions/1/export\?format={form})"', shown.text)[1]
+        assert person.get(export).status_code == 200
 
 
 def test_a_version_of_rounds_that_waited_for_nobody_says_how_fresh_each_plant_is(

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from models.basics import ProblemError
+from models.estimators import DRSVC
 from models.estimators.sites import Rows, Sites, one_site, site_radii, site_weights, sites_of, typical_range
 
 FEATURES = np.array([[0.0, 5.0, 1.0], [4.0, 5.0, 2.0], [2.0, 5.0, 11.0]])
@@ -76,3 +77,14 @@ def test_a_radius_by_rows_is_a_tenth_of_a_row_in_units_of_the_features_or_of_a_f
     assert site_radii({"b": "samples", "a": 0.5}, names, rows, FEATURES, 2.0) == pytest.approx([0.5, 0.005])
     with pytest.raises(ProblemError, match="radius is given for groups 'a', the data are of groups 'a', 'b'"):
         site_radii({"a": 0.5}, names, rows, FEATURES, 2.0)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT])
+@pytest.mark.parametrize("kind", [list, pd.Series, lambda labels: np.array(labels, dtype=object)])
+def test_a_row_without_a_label_is_refused(missing: Any, kind: Any) -> None:
+    """Of a list with NaN numpy makes a class "nan"; of None and NA scikit-learn tells neither what it is nor where."""
+    rows, labels = np.arange(24.0).reshape(12, 2), ["a", "b"] * 6
+    DRSVC().fit(rows, kind(labels))
+    labels[7] = missing
+    with pytest.raises(ProblemError, match="y must have the label of every row: 1 without, first row 7"):
+        DRSVC().fit(rows, kind(labels))

@@ -12,6 +12,7 @@ import pytest
 from services.contracts.history.run import RoundRecord
 from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.problems.lift import FourierLiftSpec
+from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.descriptions import LONGEST, version_description
 from services.registry.labels import LONGEST_TAG, version_tags
@@ -115,6 +116,14 @@ def test_what_the_ball_is_of_under_a_lift_is_described(make_version: MakeVersion
     assert stretched in version_description(
         made.model_copy(update={"spec": made.spec.model_copy(update={"lift": lift})})
     )
+
+
+def test_of_what_is_trained_without_a_ball_no_risk_is_called_unknown(make_version: MakeVersion) -> None:
+    made = make_version()
+    spec = TrainingSpec.model_validate({"loss": "cross_entropy"})
+    soft = made.model_copy(update={"spec": spec, "worst_case_risk": None})
+    assert "| worst-case risk | none: trained without a ball |" in version_description(soft)
+    assert "without a ball" not in version_description(made)
 
 
 @pytest.mark.parametrize(("rounds", "said"), [(1, "in 1 round: "), (2, "in 2 rounds: ")])

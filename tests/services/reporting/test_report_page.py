@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from services.contracts.history.run import RoundPoint, RoundRecord, Run
+from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import GateResult
 from services.contracts.versions.version_facts import ConvexPart
@@ -112,6 +113,21 @@ def test_what_the_method_says_and_the_convex_part_are_on_the_page(version: Model
     assert (report.certificate.note, report.certificate.convex_part) == (told.note, part)
     found = parse(report_page(report)).text
     assert "phi <0.2>: need not close" in found and "from 0.2 to 0.25, relative gap 0.2: tells a critical" in found
+
+
+@pytest.mark.parametrize("network", [None, {"hidden": 3}])
+def test_of_a_loss_of_all_scores_no_term_of_a_ball_is_told(
+    version: ModelVersion, run: Run, network: dict[str, int] | None
+) -> None:
+    """It is trained without one: flip cost, radius and worst-case risk are none of its terms."""
+    ballless = TrainingSpec.model_validate({"loss": "cross_entropy", "network": network})
+    soft = version.model_copy(update={"spec": ballless, "worst_case_risk": None})
+    of_a_ball = ("cost of a label flip", "cost of a flip", ">radius<", ">worst-case risk<", "risk of the model is")
+    with_balls, without = (report_page(model_report(each, run, ())) for each in (version, soft))
+    assert [term in with_balls for term in of_a_ball] == [True] * len(of_a_ball)
+    assert [term in without for term in of_a_ball] == [False] * len(of_a_ball)
+    assert "losses of the rows themselves are minimised" in without and "transport norm" in without
+    assert ("no worst-case risk is stated" in without) == (network is None)
 
 
 def test_long_lists_of_missed_rounds_are_cut_and_say_so(
