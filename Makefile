@@ -83,7 +83,7 @@ check: lint
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy --num-workers auto
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
 mutants: $(VENV)/dev.stamp

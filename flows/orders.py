@@ -27,9 +27,9 @@ NOT_ASKED = "not_asked"
 """Code of the error where the store asks for no run."""
 SLACK_SECONDS = 30.0
 """By how much Prefect's clock may be ahead of the store's: so long a flow run waits for its date."""
-
 LATE = timedelta(hours=1)
 """How late a date may be taken of a plan that was changed and trained ahead of now alone."""
+
 TUNING_SECONDS = 2.0
 """Between two looks whether a tuning has ended, while a date's training waits for it."""
 

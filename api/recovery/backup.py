@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from sqlalchemy import Connection, create_engine, make_url, select
+from sqlalchemy import Connection, create_engine, inspect, make_url, select, text
 from sqlalchemy.orm import Session
 
 from api.backend.actor import local_administrator, record
@@ -171,10 +171,10 @@ def folder_of(artifact_root: str) -> Path | None:
 
 def versions_in(registry: Connection) -> set[tuple[str, str]]:
     """Names and numbers of the versions that MLflow's database holds."""
-    table = next((each for each in tables.reflected(registry) if each.name == "model_versions"), None)
-    if table is None:
+    if not inspect(registry).has_table("model_versions"):
         return set()
-    return {(name, str(number)) for name, number in registry.execute(select(table.c.name, table.c.version))}
+    versions = registry.execute(text("SELECT name, version FROM model_versions"))
+    return {(name, str(number)) for name, number in versions}
 
 
 def _add_tables(

@@ -116,11 +116,18 @@ def same_measure(version: ModelVersion, champion: ModelVersion, basis: Basis) ->
 
     Held-out losses are summed over the planes of a loss, so they hang on how several classes are trained, too.
     """
-    ours, theirs = version.spec, champion.spec
-    alike = (ours.loss, ours.multi_class) == (theirs.loss, theirs.multi_class)
-    if not alike or version.asset_type.class_names != champion.asset_type.class_names:
+    if _other_losses(version, champion):
         return False
-    return basis == "loss" or not _other_balls(ours, theirs)
+    return basis == "loss" or not _other_balls(version.spec, champion.spec)
+
+
+def _other_losses(version: ModelVersion, champion: ModelVersion) -> str | None:
+    """In what the champion's losses are other ones than these; None where they are the same."""
+    if champion.spec.loss != version.spec.loss:
+        return "another loss"
+    if champion.asset_type.class_names != version.asset_type.class_names:
+        return "other classes"
+    return None if champion.spec.multi_class == version.spec.multi_class else "another multi_class"
 
 
 def _other_balls(ours: TrainingSpec, theirs: TrainingSpec) -> list[str]:
@@ -162,21 +169,12 @@ def _notes(
             yield f"{len(found.missing)} of {len(sites)} sites have no {what} and are left out of its indices."
     if not indices:
         yield "No site sent a figure, so there is nothing to compare."
-    if champion is not None and not same_measure(version, champion, "loss"):
-        other = _other(version, champion)
+    if champion is not None and (other := _other_losses(version, champion)):
         yield f"The champion was trained with {other}: its losses and risks are in another measure than these."
-    elif champion is not None and not same_measure(version, champion, "worst_case_risk"):
-        other = ", ".join(_other_balls(version.spec, champion.spec))
-        yield f"The champion's worst-case risks are over other balls ({other}): they are in another measure than these."
+    elif champion is not None and (terms := ", ".join(_other_balls(version.spec, champion.spec))):
+        yield f"The champion's worst-case risks are over other balls ({terms}): they are in another measure than these."
     if champion is not None and {site.site_id for site in champion.sites} != {site.site_id for site in sites}:
         yield "The champion was judged by other sites, so part of a difference may be theirs."
-
-
-def _other(version: ModelVersion, champion: ModelVersion) -> str:
-    if champion.spec.loss != version.spec.loss:
-        return "another loss"
-    same_classes = champion.asset_type.class_names == version.asset_type.class_names
-    return "another multi_class" if same_classes else "other classes"
 
 
 def _few_sites(count: int) -> str:
