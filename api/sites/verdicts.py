@@ -12,7 +12,7 @@ from api.backend.actor import Actor
 from api.backend.wiring import Backend
 from api.sites.service import suspend
 from services.auditing.standing import audit_gate, verdict_name
-from services.auditing.verdict import is_case, read_case, read_verdict, run_of_verdict
+from services.auditing.verdict import Verdict, is_case, read_case, read_verdict, run_of_verdict
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.history.run import Run
 from services.coordinator.run_state.terms import cohorts_of
@@ -52,12 +52,19 @@ def file_verdict(backend: Backend, actor: Actor, data: bytes) -> list[str]:
             with backend.store.atomic() as unit:
                 unit.runs.keep_case(run_id, verdict_name(cohort), data)
                 unit.events.convicted(run.plan.name, run_id, verdict.convicted)
+                unit.runs.add_verdict(run_id, _found(cohort, verdict))
         return [
             _suspended(backend, actor, run_id, site, text) for site, text in verdict.convicted.items()
         ] + _version_lines(run, backend.store.runs.get_cases(run_id)) or [
             "the verdict convicts no plant: a new run goes on with all of them"
         ]
     raise refused
+
+
+def _found(cohort: str, verdict: Verdict) -> str:
+    """What the run's page, and all that tells its reason, says of the verdict from then on."""
+    told = [each.text if each.text.startswith(each.site) else f"{each.site}: {each.text}" for each in verdict.findings]
+    return f"the auditor of {cohort} finds: {'; '.join(told) or 'no plant lied'}"
 
 
 def _suspended(backend: Backend, actor: Actor, run_id: str, site: str, text: str) -> str:

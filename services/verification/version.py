@@ -75,7 +75,7 @@ def proof_lines(proof: Proof, *, coupled: bool = False) -> list[str]:
     whose = "the weights before their coupling" if coupled else "these weights"
     return [
         f"proven: the risk of {whose} is at most {proof.upper:.9g}",
-        f"proven: no weights have a risk below {proof.lower:.9g}; relative gap at most {proof.gap:.3g}",
+        f"proven: no weights have a risk below {max(proof.lower, 0.0):.9g}; relative gap at most {proof.gap:.3g}",
         *([f"in probability: {proof.condition}"] if proof.condition else []),
         *(f"checked: {line}" for line in proof.checked),
         *(f"not checked: {line}" for line in proof.not_checked),

@@ -136,6 +136,8 @@ def test_a_liar_on_sums_is_found_by_the_auditor_suspended_and_missing_in_the_nex
     ballast("verdict", out / "verdict.json")  # filed once more it is told no second time
     (told,) = [each for each in store.events.after(0, ["site.convicted"]) if each.run_id == run.run_id]
     assert (told.site_id, told.code, told.plan) == (LIAR, "verdict", "audited") and told.reason
+    reason = store.runs.get_run(run.run_id).reason
+    assert reason == f"the auditor of cohort-1 finds: {told.reason}; before the verdict: {run.reason}"
     entry = next(each for each in store.audit.list_events() if each.action == "site.suspend")
     assert entry.target == f"site:{LIAR}" and run.run_id in entry.reason and "contradicts itself" in entry.reason
 

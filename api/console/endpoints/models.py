@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
-from api.console.charts import Line, line_chart
+from api.console.charts import Line, Point, line_chart
 from api.console.forms import Fields, Posted, reason_of
 from api.console.rendering import HEADERS, page
 from api.console.views import diagnose as diagnosing
@@ -59,11 +59,16 @@ def one_version_page(
 
 
 def _trend(versions: list[VersionSummary]) -> object:
-    """Held-out score and worst-case risk by version."""
+    """Held-out score and worst-case risk by version; risks of unlike losses are no line."""
     scored = "F-1" if any(each.f1 is not None for each in versions) else "mean absolute error"
+    risks: list[Point] = []
+    for before, each in zip([None, *versions], versions, strict=False):
+        if before is not None and before.loss != each.loss:
+            risks.append((float(each.version), None))
+        risks.append((float(each.version), each.worst_case_risk))
     lines = [
         Line(scored, [(float(each.version), each.f1 if each.f1 is not None else each.mae) for each in versions], "a"),
-        Line("worst-case risk", [(float(each.version), each.worst_case_risk) for each in versions], "b"),
+        Line("worst-case risk", risks, "b"),
     ]
     return line_chart("Versions over time", lines, "version", "figure") if len(versions) > 1 else ""
 

@@ -10,7 +10,7 @@ from models.basics import FloatArray
 from models.methods.growth import Added
 from services.contracts.errors import ConflictError
 from services.contracts.history.run import Exchange, RoundRecord
-from services.round_store.database.documents import document
+from services.round_store.database.documents import document, sentence
 from services.round_store.database.queries import rows_touched, table_of
 from services.round_store.database.session import Repository, utc_now
 from services.round_store.operation.events import note, note_answers
@@ -81,6 +81,14 @@ class RoundRepository(Repository):
         with self._scope.write() as session:
             run_row(session, run_id, lock=True)
             rounds.replace_case(session, run_id, cohort, case)
+
+    def add_verdict(self, run_id: str, found: str) -> None:
+        """Say in the reason of a run what an auditor found of it since it ended, before what it ended with."""
+        with self._scope.write() as session:
+            row = run_row(session, run_id, lock=True)
+            if row.status in FINAL:
+                row.reason = sentence(f"{found}; before the verdict: {row.reason}" if row.reason else found)
+                row.updated_at = utc_now(session)
 
     def get_cases(self, run_id: str) -> dict[str, bytes]:
         """What is kept as evidence of a run, by site, or by cohort where it is a case for an auditor."""

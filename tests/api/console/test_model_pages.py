@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from api.cli.commands.model import _notes
+from api.console.endpoints.models import _trend
 from api.console.formats import percent
 from api.console.views import words
 from api.models import queries
@@ -17,7 +18,7 @@ from services.contracts.access.identity import Role
 from services.contracts.plans.gates import Gates
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.report import GateResult
-from services.contracts.versions.version_facts import PlantFreshness
+from services.contracts.versions.version_facts import PlantFreshness, VersionSummary
 from services.plant_simulator.assets import builtin_asset_type
 from services.reporting.tuning_section import tuning_chart
 from tests.api.conftest import SITES, a_curve, a_version, register
@@ -49,6 +50,17 @@ def test_a_champions_figures_stand_beside_the_plants(
     assert models.champion_of(world.backend, "rigs") == first
     actions = [each.action for each in store.audit.list_events(limit=3)]
     assert actions == ["model.rollback", "model.promote", "model.promote"]
+
+
+def test_risks_of_unlike_losses_are_joined_by_no_line() -> None:
+    def risks_drawn(*losses: str) -> str:
+        told = {"worst_case_risk": 0.3, "f1": 0.9, "mae": None}
+        versions = [VersionSummary.model_construct(version=str(k), loss=loss, **told) for k, loss in enumerate(losses)]
+        (path,) = re.findall(r'class="line b" d="(M[^"]*\.[^"]*)"', str(_trend(versions)))
+        return "".join(letter for letter in path if letter.isalpha())
+
+    assert risks_drawn("hinge", "hinge", "hinge") == "MLL"
+    assert risks_drawn("hinge", "hinge", "logistic", "logistic") == "MLML"
 
 
 def test_a_version_whose_gate_does_not_hold_is_promoted_only_in_full_knowledge(

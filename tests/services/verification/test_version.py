@@ -74,4 +74,6 @@ def test_what_is_proven_is_told_of_the_weights_that_it_is_of() -> None:
         "proven: the risk of these weights is at most 0.5",
         "proven: no weights have a risk below 0.25; relative gap at most 0.5", "checked: a", "not checked: b",
     ]
+    (_, rounded, *_rest) = proof_lines(Proof(0.5, -1.8e-307, 1.0, (), ()))
+    assert rounded == "proven: no weights have a risk below 0; relative gap at most 1"
     assert proof_lines(proof, coupled=True)[0].endswith("the weights before their coupling is at most 0.5")
