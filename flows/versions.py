@@ -30,7 +30,7 @@ def model_version(
     plan, certificate, method = run.plan, trained.certificate, get_method(run.plan.method)
     scores = scores_of(evaluation.all_sums, asset_type)
     # A loss of all scores has no ball: what the sites told of it is their mean loss, and no worst case is known.
-    evaluation = without_risks(evaluation) if plan.spec.loss.of_all_scores else evaluation
+    evaluation = evaluation if plan.spec.loss.has_ball else without_risks(evaluation)
     version = ModelVersion(
         name=plan.name, run_id=run.run_id, plan=plan.name, method=plan.method, asset_type=asset_type,
         spec=shared_spec(plan, asset_type), mixture=plan.mixture, weights=trained.weights, rounds=trained.rounds,

@@ -76,7 +76,7 @@ def _scores(version: ModelVersion) -> list[tuple[str, str]]:
 
 
 def _risk(version: ModelVersion) -> str:
-    return "none: trained without a ball" if version.spec.loss.of_all_scores else _figure(version.worst_case_risk)
+    return _figure(version.worst_case_risk) if version.spec.loss.has_ball else "none: trained without a ball"
 
 
 def _figure(value: float | None) -> str:

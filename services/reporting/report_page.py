@@ -75,7 +75,7 @@ def _verdict(report: ModelReport) -> str:
             f"Held-out rows speak for the model alone.{fresh} {gates}"
         )
     stated = f"The worst-case risk of the model is {figure(certificate.worst_case_risk)}."
-    if certificate.spec.loss.of_all_scores:
+    if not certificate.spec.loss.has_ball:
         stated = "The model was trained without a ball around the sites' data: no worst-case risk is stated."
     return (
         f"{stated} What the method minimised is the "
@@ -116,7 +116,7 @@ def _certificate(report: ModelReport) -> str:
 def _ball(report: ModelReport) -> list[tuple[str, str]]:
     """The terms of the balls around the sites' data; a loss of the scores of all classes is trained without one."""
     spec = report.certificate.spec
-    if spec.loss.of_all_scores:
+    if not spec.loss.has_ball:
         return [("balls around the sites' data", "none: losses of the rows themselves are minimised")]
     cost = "cost of a label flip" if report.unit is None else "cost of moving a target by its range"
     return [(cost, figure(spec.label_flip_cost)), ("radius", _rule(spec.radius))]

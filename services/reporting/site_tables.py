@@ -16,7 +16,7 @@ def sites_table(report: ModelReport) -> str:
 
     A loss of the scores of all classes has no ball, and so no columns of it.
     """
-    balls = not report.certificate.spec.loss.of_all_scores
+    balls = report.certificate.spec.loss.has_ball
     scores = ("F-1",) if report.unit is None else (f"mean error ({report.unit})", "R2", "coverage")
     ball, risk = (("radius", "confidence", "cost of a flip"), ("worst-case risk",)) if balls else ((), ())
     head = (

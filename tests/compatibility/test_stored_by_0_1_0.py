@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,15 @@ from api.backend.wiring import Backend, open_backend
 from migrations.run import upgrade
 from services.process.settings import Settings
 from services.site_agent.cli import main as ballast_site
+from tests.compatibility.stored import unpack
 
-STORED = Path(__file__).with_name("stored-0.1.0.tar.xz")
 WRITTEN_IN = "/srv/ballast"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stored")
-    with tarfile.open(STORED) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(folder)
     registry = sqlite3.connect(folder / "mlflow.db")
     for (table,) in registry.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         for column in [row[1] for row in registry.execute(f'PRAGMA table_info("{table}")')]:

@@ -37,7 +37,7 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
             "No certificate: the objective of a network is not convex, so nothing proves how far it is from the best. "
             "Held-out rows speak for it alone: F-1, and the coverage of its class sets."
         )
-    elif version.spec.loss.of_all_scores:
+    elif not version.spec.loss.has_ball:
         yield "It was trained without a ball around the plants' data: no worst-case risk is stated."
     elif risk is not None and math.isfinite(risk):
         yield (

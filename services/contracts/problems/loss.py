@@ -50,6 +50,11 @@ class LossSpec(Contract):
         """Whether it is a loss of the scores of all classes together, not of one margin or residual."""
         return self.name == "cross_entropy"
 
+    @property
+    def has_ball(self) -> bool:
+        """Whether it is trained against the worst distribution of a ball around the data: losses of one margin are."""
+        return not self.of_all_scores
+
     def __str__(self) -> str:
         """The loss in words: its name, and its number where one was given."""
         own = {"epsilon": self.epsilon, "quantile": self.quantile}

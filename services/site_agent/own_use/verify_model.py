@@ -56,7 +56,7 @@ def verify_model(path: Path, certificate: Path | None, settings: SiteSettings, k
 
 def _own_part(version: ModelVersion, own: SiteScore, rows: OwnRows) -> str:
     """The plant's own worst-case risk on its own rows, if it is what the version says."""
-    if version.spec.loss.of_all_scores:  # one of no ball
+    if not version.spec.loss.has_ball:
         return "not checked: the own risk; the version was trained without a ball, and states no worst-case risk"
     found = float(np.sum(rows.risks(_own_spec(version, own), [version.weights])))
     if own.worst_case_risk is None:

@@ -8,7 +8,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,11 +32,11 @@ from services.identity.service_keys import PSEUDONYMS, OtherKeyError
 from services.process.settings import Settings
 from services.round_store.database.session import make_engine
 from services.round_store.store import RoundStore
+from tests.compatibility.stored import unpack
 
 WORD = "correct horse battery"
 CHEAP = KeyCost(operations=1, memory=8192)
 NOWHERE: dict[str, str] = {}
-STORED = Path(__file__).parents[2] / "compatibility" / "stored-0.1.0.tar.xz"
 WRITTEN_IN = "/srv/ballast"
 
 
@@ -200,8 +199,7 @@ def test_a_newer_backup_says_so(tmp_path: Path) -> None:
 
 
 def test_what_0_1_0_stored_goes_through_a_backup(tmp_path: Path) -> None:
-    with tarfile.open(STORED) as stored:
-        stored.extractall(tmp_path / "home", filter="data")
+    unpack(tmp_path / "home")
     _moved_to(tmp_path / "home")
     upgrade(Settings.load(tmp_path / "home", NOWHERE).database)
     file = backed_up(tmp_path / "home", tmp_path / "b")
