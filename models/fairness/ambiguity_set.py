@@ -96,20 +96,31 @@ class RelativeSet:
         With equal caps all corners of Lambda are orders of one vector, (worst member in falling order) less phi times
         (best member in rising order), so this is exact for every n. For ``alpha = beta <= 1/2`` it is
         ``(1 + phi^2) / ((1 - phi)^2 alpha)`` when ``alpha n`` is whole; the form of RF Proposition 5 leaves out the
-        ``1 - 2 alpha`` that the sites with weight 0 add. ``ProblemError`` for caps that differ over more than 8 sites:
-        there the exact value would need every order of the sites.
+        ``1 - 2 alpha`` that the sites with weight 0 add. Caps that differ: every order of up to 8 sites; over more of
+        them what it is at most, ``n (max_A ||a||^2 + phi^2 max_B ||b||^2 - 2 phi min <a, b>) / (1 - phi)^2``, each
+        part for itself.
         """
         if self.worst.alike and self.best.alike:
             corner = self.member(np.arange(self.size, 0, -1.0))
             return self.size * float(corner @ corner)
         if self.size > _FEW:
-            raise ProblemError(
-                f"the skewness of sets whose caps differ is found for at most {_FEW} sites, got {self.size}; "
-                "use equal caps"
-            )
+            squares = _largest_square(self.worst) + self.phi**2 * _largest_square(self.best)
+            product = max(self.best.smallest(_floors(self.worst)), self.worst.smallest(_floors(self.best)))
+            return self.size * (squares - 2.0 * self.phi * product) / (1.0 - self.phi) ** 2
         orders = np.array(list(permutations(range(self.size))))
         corners = (self.worst.filled(orders) - self.phi * self.best.filled(orders[:, ::-1])) / (1.0 - self.phi)
         return self.size * float((corners**2).sum(axis=1).max())
+
+
+def _largest_square(members: CappedSimplex) -> float:
+    """What ``||a||^2`` of a member is at most: ``max_a sum_i a_i min(cap_i, 1)``, which the largest caps have."""
+    caps = np.minimum(members.caps, 1.0)
+    return float(members.filled(np.argsort(-caps)) @ caps)
+
+
+def _floors(members: CappedSimplex) -> FloatArray:
+    """What each site has at least (n,): all that the others' caps leave."""
+    return np.asarray(np.maximum(0.0, 1.0 - (members.caps.sum() - members.caps)))
 
 
 def _largest_part(worst: FloatArray, best: FloatArray, phi: float) -> float:

@@ -7,7 +7,6 @@ from typing import Final, get_args
 
 import numpy as np
 
-from models.basics import ProblemError
 from models.fairness.ambiguity_set import RelativeSet
 from models.fairness.generalisation import generalisation_bound
 from models.tuning.automatic import AutomaticLift
@@ -39,8 +38,8 @@ def version_bound(
     """The bound for planes between two classes; ``rows`` of the sites' training parts, ``weights`` None: all alike.
 
     None for a target, for more than two classes (the VC dimension of one plane a class against the rest is not known in
-    closed form), where there are as few rows as weights, where the run chose ``phi`` by its rows (``choose_after``),
-    and for relative fairness over more sites of unlike weights than its skewness is known of.
+    closed form), where there are as few rows as weights, and where the run chose ``phi`` by its rows
+    (``choose_after``).
 
     The theorem has as many rows at every site: the fewest are taken, so the bound holds for more. ``phi``, ``alpha``,
     ``beta`` are the method's; else 0 and :data:`SHARE`. The planes of one lift are a class that is fixed beforehand;
@@ -62,14 +61,10 @@ def version_bound(
     else:
         alpha = max(alpha, least)
         ambiguity = RelativeSet.of_shares(n_sites, phi, alpha, max(parameters.get("beta", alpha), least))
-    try:
-        skewness = ambiguity.skewness()
-    except ProblemError:
-        return None
     added = generalisation_bound(
         ambiguity, rows_per_site=fewest, vc_dimension=dimension, loss_bound=1.0, epsilon=EPSILON, delta=DELTA / lifts
     )
     return GeneralisationBound(
         added=added, phi=phi, alpha=alpha, rows_per_site=fewest, vc_dimension=dimension,
-        skewness=skewness, epsilon=EPSILON, delta=DELTA, lifts=lifts,
+        skewness=ambiguity.skewness(), epsilon=EPSILON, delta=DELTA, lifts=lifts,
     )

@@ -144,6 +144,22 @@ def test_size_of_the_set_against_all_corners(seed, n, phi):
     assert ambiguity.skewness() == pytest.approx(max(n * (corner @ corner) for corner in corners), abs=1e-9)
 
 
+@given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([0.0, 0.3, 0.6]))
+@settings(max_examples=40, derandomize=True)
+def test_over_many_sites_the_skewness_is_said_to_be_no_less_than_it_is(seed, n, phi):
+    ambiguity = random_set(np.random.default_rng(seed), n, phi)
+    exact = ambiguity.skewness()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.fairness.ambiguity_set._FEW", 1)
+        known = ambiguity.skewness()
+    assert exact * (1.0 - 1e-12) <= known <= 2.0 * exact
+
+
+def test_the_skewness_of_one_mixture_of_many_sites_is_that_of_its_weights():
+    shares = np.arange(1.0, 13.0) / 78.0
+    assert RelativeSet.of_weights(shares, 0.4, 1.0, 1.0).skewness() == pytest.approx(12.0 * (shares @ shares))
+
+
 def test_a_total_is_of_all_risks_or_not_known():
     ambiguity = RelativeSet.of_shares(3, 0.2, 0.5, 0.5)
     rows = np.array([[1.0, 2.0, 4.0], [1.0, np.nan, 4.0], [np.nan, np.nan, np.nan], [np.inf, 1.0, 1.0]])
