@@ -161,15 +161,16 @@ class Client:
         query = urlencode([("kind", kind) for kind in kinds] + ([("plan", plan)] if plan else []))
         while True:
             try:
-                for event in self._stream(f"/v1/events{'?' if query else ''}{query}", last):
-                    last, failures = event.number, 0
-                    yield event
+                for number, event in self._stream(f"/v1/events{'?' if query else ''}{query}", last):
+                    last, failures = number, 0
+                    if event is not None:
+                        yield event
             except UnreachableError:
                 failures += 1
             self._sleep(min(LONGEST_PAUSE, 0.5 * 2.0**min(failures, 6)))
 
-    def _stream(self, path: str, last: int | None) -> Iterator[Event]:
-        """Events of one connection, until it ends."""
+    def _stream(self, path: str, last: int | None) -> Iterator[tuple[int, Event | None]]:
+        """Events of one connection with their numbers, until it ends; None where it is told how far the stream is."""
         headers = {"Accept": "text/event-stream", **({} if last is None else {"Last-Event-ID": str(last)})}
         told: dict[str, str] = {}
         with self._http.open(path, headers, QUIET_SECONDS) as stream:
@@ -189,8 +190,8 @@ class Client:
                     event, told = told, {}
                     if event.get("event") == "events.lost":
                         raise EventsLostError(int(event["id"]))
-                    if "data" in event:
-                        yield _read(Event, json.loads(event["data"]))
+                    if "id" in event:  # a browser keeps it, too, where no event comes with it
+                        yield int(event["id"]), _read(Event, json.loads(event["data"])) if "data" in event else None
 
     def _one(self, kind: type[AnyModel], method: str, path: str, **more: Any) -> AnyModel:
         return _read(kind, self._http.call(method, path, **more).content)

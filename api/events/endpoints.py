@@ -78,8 +78,8 @@ async def _texts(
 ) -> AsyncIterator[str]:
     """Text of the stream: first what the store has after ``number``, then what is committed."""
     real, looked = caller.sees_site_names, time.monotonic()
-    yield ": following\n\n"
     last = newest if number is None else number
+    yield _place(": following", last)
     if number is not None:
         oldest = (await asyncio.to_thread(request.app.state.backend.store.events.span))[0]
         if number + 1 < oldest or number > newest:
@@ -99,7 +99,7 @@ async def _texts(
         try:
             next_one = await asyncio.wait_for(follower.queue.get(), QUIET_SECONDS)
         except TimeoutError:
-            yield ": still here\n\n"
+            yield _place(": still here", last)
             continue
         if next_one is None:
             return
@@ -120,6 +120,11 @@ async def _still_holds(request: Request, caller: Caller) -> bool:
     except BallastError:
         return False
     return True
+
+
+def _place(comment: str, last: int) -> str:
+    """A comment and how far the stream is, without an event: who is cut before his first one goes on from there."""
+    return f"{comment}\nid: {last}\n\n"
 
 
 def _text(told: Told, real: bool) -> str:

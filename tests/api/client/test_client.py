@@ -13,7 +13,6 @@ from api.client import (
     ChangedMeanwhileError,
     ChangeStoredError,
     Client,
-    EventsLostError,
     InvalidRequestError,
     NotAllowedError,
     NotThereError,
@@ -23,7 +22,6 @@ from api.client import (
 )
 from services.bus.configuration import BusFiles
 from services.contracts.access.identity import Role
-from services.contracts.history.events import Event
 from services.contracts.keys.signing import new_seed_file
 from tests.api.conftest import RUN_ID, SITES, a_plan
 from tests.loopback import serving
@@ -193,42 +191,6 @@ def test_it_asks_again_what_may_pass_and_nothing_else(a_client: Callable[..., Cl
     with pytest.raises(ServerError):
         list(a_client().models())
     assert len(front.asked) == 1
-
-
-def test_events_go_on_where_the_stream_was_cut(world: Any, server: str) -> None:
-    world.backend.store.runs.create_run(a_plan("pumps", sites=SITES), "1" * 32)
-    world.backend.store.runs.finish_run("1" * 32, "cancelled", "a test")
-    asked: list[int] = []
-
-    def token() -> str:
-        asked.append(1)
-        return str(world.tokens[Role.OPERATOR])
-
-    client = Client(server, token, sleep=lambda _: None)
-    first: list[Event] = []
-    for event in client.events(after=0):
-        first.append(event)
-        if event.kind == "run.cancelled":
-            break
-    assert [event.number for event in first] == sorted({event.number for event in first})
-    assert len(asked) == 1
-    cut = client._stream
-    streams = 0
-
-    def short(path: str, last: int | None) -> Iterator[Event]:
-        nonlocal streams
-        streams += 1
-        yield next(cut(path, last))  # each connection ends after one event
-
-    client._stream = short
-    numbers = []
-    for event in client.events(after=0):
-        numbers.append(event.number)
-        if len(numbers) == len(first):
-            break
-    assert numbers == [event.number for event in first] and streams == len(first)
-    with pytest.raises(EventsLostError):
-        next(Client(server, token).events(after=10**6))
 
 
 def test_a_token_goes_to_no_plain_and_no_other_address(front: Front) -> None:

@@ -70,3 +70,26 @@ async def test_what_happened_while_nobody_followed_is_not_handed_out_as_new(
     first = await asyncio.wait_for(follower.queue.get(), PATIENCE)
     reader.cancel()
     assert newest > 3 and not follower.lost and first is not None and first.event.number == newest + 1
+
+
+def test_who_is_cut_before_his_first_event_knows_where_to_go_on(
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser sends back the last ``id`` that it had, also one that came without an event."""
+    monkeypatch.setattr(endpoints, "QUIET_SECONDS", 0.2)
+
+    def place(stream: Any) -> int:
+        line = next(line for line in stream._lines if line)
+        assert line.startswith("id: "), line
+        return int(line.removeprefix("id: "))
+
+    a_run(world)
+    with following(world, server, kind=["run.completed"]) as stream:
+        began = place(stream)
+        a_run(world, "later")
+        newest = world.backend.store.events.span()[1]
+        while (now := next(line for line in stream._lines if line.startswith("id: "))) == f"id: {began}":
+            pass
+    assert began < newest and now == f"id: {newest}", "what is passed over is not missed afterwards"
+    with following(world, server, last=began, kind=["run.failed"]) as stream:
+        assert stream.next()["data"]["plan"] == "later"
