@@ -196,8 +196,9 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
     counts = Counter(cell for cell in cells if cell)
     if not 2 <= len(counts) <= _MOST_CLASSES:
         raise InvalidInputError(
-            f"the label column has {len(counts)} different words; fault classes are two to {_MOST_CLASSES} "
-            "(a number that is to be estimated is a target: say --target)"
+            f"the label column has {len(counts)} different words; a draft takes two to {_MOST_CLASSES} for fault "
+            "classes (a number that is to be estimated is a target: say --target; more classes than these, which an "
+            "asset type may have, are written by hand)"
         )
     refuse_alike([(word, word) for word in counts], "the label column", "write the words of one class alike", "class_")
     names = {word: plain_name(word, "class_") for word in counts}

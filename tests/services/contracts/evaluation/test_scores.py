@@ -30,6 +30,16 @@ def test_where_all_targets_are_alike_but_for_rounding_no_share_is_explained() ->
     assert found.r2 is None and found.mae == pytest.approx(0.8)
 
 
+def test_squares_that_were_lost_in_steps_make_no_perfect_fit() -> None:
+    # 50 rows, 0.02 off on the average: their squares, 0.02 at least, are below a step of a plant's and told as 0.
+    sums = dict.fromkeys(REGRESSION_SUMS, 0.0) | {
+        "n_test": 50.0, "absolute_error": 1.0, "target_sum": 25.0, "target_squares": 13.5,
+    }
+    found = RegressionScores.from_sums(sums, TARGET)
+    assert found.mae is not None and found.rmse == pytest.approx(found.mae) and found.mae > 0
+    assert found.r2 == pytest.approx(1.0 - 0.02 / 1.0)
+
+
 def test_without_a_row_nothing_is_known() -> None:
     assert RegressionScores.from_sums(dict.fromkeys(REGRESSION_SUMS, 0.0), TARGET) == RegressionScores()
 
