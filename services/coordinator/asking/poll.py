@@ -29,7 +29,9 @@ from services.coordinator.asking.ports import RawAnswer, SiteTransport
 NEVER_TRUE = frozenset({"not_finite", "implausible"})
 """Codes of admission for a signed answer to the very task whose numbers no data give."""
 
-FAILURE_TEXT = {"absent": "nobody answers for the site", "late": "no answer by the deadline"}
+FAILURE_TEXT = {
+    "absent": "nobody answers for the site", "late": "no answer by the deadline, the plan's round_deadline_seconds",
+}
 
 
 @dataclass(frozen=True)

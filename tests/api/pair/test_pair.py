@@ -110,8 +110,8 @@ def test_a_stream_goes_on_at_the_other(pair: Any) -> None:
         headers = {"Authorization": f"Bearer {pair.tokens[OPERATOR]}", "Last-Event-ID": str(last)}
         with httpx.Client(timeout=PATIENCE, headers=headers) as client:
             with client.stream("GET", f"{pair.url(turn % 2)}/v1/events") as answer:
-                lines = (line for line in answer.iter_lines() if line.startswith("id: "))
-                numbers += [int(next(lines).removeprefix("id: "))]
+                lines = (line for line in answer.iter_lines() if line.startswith("data: "))
+                numbers += [json.loads(next(lines).removeprefix("data: "))["number"]]
         last = numbers[-1]
     after = pair.backend.store.events.span()[1]
     assert numbers == list(range(numbers[0], numbers[0] + 6)) and numbers[-1] <= after

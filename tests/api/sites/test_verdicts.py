@@ -25,11 +25,13 @@ def run_id(world: Any, monkeypatch: pytest.MonkeyPatch, new_key: Callable[[], st
     runs.begin_run(run.run_id, ())
     for name in ("cohort-1", "cohort-2"):
         runs.keep_case(run.run_id, name, f"case of {name}".encode())
+    runs.finish_run(run.run_id, "failed", "some plant lied")
 
     def read(data: bytes, auditor: str, cohort: str) -> Any:
         if auditor != key or not data.endswith(cohort.encode()):
             raise NotProvenError("the verdict is of another run or cohort")
-        return SimpleNamespace(convicted={site: f"{site} contradicts itself" for site in SITES})
+        found = [SimpleNamespace(site=site, text=f"{site} contradicts itself") for site in SITES]
+        return SimpleNamespace(convicted={each.site: each.text for each in found}, findings=found)
 
     monkeypatch.setattr(verdicts, "run_of_verdict", lambda _: run.run_id)
     monkeypatch.setattr(verdicts, "is_case", lambda data: data.startswith(b"case"))
@@ -58,6 +60,9 @@ def test_a_verdict_on_the_second_cohort_is_kept_beside_its_case_and_told_once(wo
     assert convicted(world)[len(before) :] == list(SITES), "filed once more it tells nothing new"
     assert world.events() == ["site.suspend"] * len(SITES)
     assert {each.status for each in world.backend.store.sites.list_sites() if each.site_id in SITES} == {"suspended"}
+    told = "; ".join(f"{site} contradicts itself" for site in SITES)
+    reason = world.backend.store.runs.get_run(run_id).reason
+    assert reason == f"the auditor of cohort-2 finds: {told}; before the verdict: some plant lied"
 
 
 def test_a_plant_that_left_meanwhile_keeps_no_other_from_being_suspended(world: Any, run_id: str) -> None:
