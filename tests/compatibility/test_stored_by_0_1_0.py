@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,11 @@ from services.process.settings import Settings
 from services.site_agent.cli import main as ballast_site
 from tests.compatibility.stored import unpack
 
-WRITTEN_IN = "/srv/ballast"
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stored")
     unpack(folder)
-    registry = sqlite3.connect(folder / "mlflow.db")
-    for (table,) in registry.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        for column in [row[1] for row in registry.execute(f'PRAGMA table_info("{table}")')]:
-            registry.execute(
-                f'UPDATE "{table}" SET "{column}" = replace("{column}", ?, ?) WHERE "{column}" LIKE ?',
-                (WRITTEN_IN, str(folder), f"%{WRITTEN_IN}%"),
-            )
-    registry.commit()
-    registry.close()
     upgrade(Settings(home=folder).database)
     return folder
 

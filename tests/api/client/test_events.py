@@ -13,7 +13,9 @@ from services.contracts.history.events import Event
 from tests.api.conftest import SITES, a_plan
 
 
-def test_events_go_on_where_the_stream_was_cut(world: Any, server: str) -> None:
+def test_events_go_on_where_the_stream_was_cut(
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.backend.store.runs.create_run(a_plan("pumps", sites=SITES), "1" * 32)
     world.backend.store.runs.finish_run("1" * 32, "cancelled", "a test")
     asked: list[int] = []
@@ -41,7 +43,7 @@ def test_events_go_on_where_the_stream_was_cut(world: Any, server: str) -> None:
             if told[1] is not None:
                 return
 
-    client._stream = short
+    monkeypatch.setattr(client, "_stream", short)
     numbers = []
     for event in client.events(after=0):
         numbers.append(event.number)
@@ -53,7 +55,7 @@ def test_events_go_on_where_the_stream_was_cut(world: Any, server: str) -> None:
 
 
 def test_what_happens_while_a_stream_is_cut_before_its_first_event_is_told_all_the_same(
-    world: Any, server: str
+    world: Any, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client(server, world.tokens[Role.OPERATOR], sleep=lambda _: None)
     whole, cuts = client._stream, list[int | None]()
@@ -68,6 +70,6 @@ def test_what_happens_while_a_stream_is_cut_before_its_first_event_is_told_all_t
         world.backend.store.runs.create_run(a_plan("pumps", sites=SITES), "3" * 32)
         world.backend.store.runs.finish_run("3" * 32, "cancelled", "a test")
 
-    client._stream = cut_once  # type: ignore[method-assign]
+    monkeypatch.setattr(client, "_stream", cut_once)
     event = next(client.events("run.cancelled", plan="pumps"))
     assert event.run_id == "3" * 32 and cuts == [None, event.number - 1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,7 +36,6 @@ from tests.compatibility.stored import unpack
 WORD = "correct horse battery"
 CHEAP = KeyCost(operations=1, memory=8192)
 NOWHERE: dict[str, str] = {}
-WRITTEN_IN = "/srv/ballast"
 
 
 def backed_up(home: Path, file: Path, word: str = WORD) -> Path:
@@ -200,7 +198,6 @@ def test_a_newer_backup_says_so(tmp_path: Path) -> None:
 
 def test_what_0_1_0_stored_goes_through_a_backup(tmp_path: Path) -> None:
     unpack(tmp_path / "home")
-    _moved_to(tmp_path / "home")
     upgrade(Settings.load(tmp_path / "home", NOWHERE).database)
     file = backed_up(tmp_path / "home", tmp_path / "b")
     (tmp_path / "home").rename(tmp_path / "away")  # nothing of the former place is needed
@@ -211,16 +208,6 @@ def test_what_0_1_0_stored_goes_through_a_backup(tmp_path: Path) -> None:
         version = backend.registry.get(name, "champion")
         np.testing.assert_array_equal(version.weights, expected["weights"])
         assert backend.predictors.diagnoser(name).diagnose(expected["samples"])
-
-
-def _moved_to(folder: Path) -> None:
-    registry = sqlite3.connect(folder / "mlflow.db")
-    for (table,) in registry.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        for column in [row[1] for row in registry.execute(f'PRAGMA table_info("{table}")')]:
-            registry.execute(f'UPDATE "{table}" SET "{column}" = replace("{column}", ?, ?) WHERE "{column}" LIKE ?',
-                             (WRITTEN_IN, str(folder), f"%{WRITTEN_IN}%"))
-    registry.commit()
-    registry.close()
 
 
 # ---- the commands
