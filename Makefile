@@ -54,21 +54,26 @@ WITHOUT_WARNING := { grep -v "^WARNING: Location" || true; }
 # The packages' own tests nobody runs. A file that this Python cannot read (another version's syntax in a package) is left as it is.
 COMPILE := $(BIN)/python -m compileall -q -j 0 -x 'site-packages/.*/tests?/' $(VENV)/lib >/dev/null || true
 
+define INSTALL_EXTRAS
+	@$(NEWER_PIP)
+	@$(INSTALL) -e '.[$(EXTRAS)]' 2>&1 | $(WITHOUT_WARNING)
+	@$(COMPILE)
+	@$(BIN)/python -c "import $(IMPORTS)"
+endef
+
+$(VENV)/server.stamp: EXTRAS = server,embedded
+$(VENV)/server.stamp: IMPORTS = fastapi, mlflow, nats, prefect
 $(VENV)/server.stamp: $(BIN)/python pyproject.toml $(CONSTRAINTS)
 	@echo "Installing the server (once; some minutes)"
-	@$(NEWER_PIP)
-	@$(INSTALL) -e '.[server,embedded]' 2>&1 | $(WITHOUT_WARNING)
-	@$(COMPILE)
-	@$(BIN)/python -c "import fastapi, mlflow, nats, prefect"
+	$(INSTALL_EXTRAS)
 	@touch $@
 
 # The server is a part of it: to choose among the releases once takes half as long as twice.
+$(VENV)/dev.stamp: EXTRAS = server,embedded,dev
+$(VENV)/dev.stamp: IMPORTS = cvxpy, fastapi, hypothesis, mlflow, nats, prefect, pytest, sklearn
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml $(CONSTRAINTS)
 	@echo "Installing the server and what the tests need (once; some minutes)"
-	@$(NEWER_PIP)
-	@$(INSTALL) -e '.[server,embedded,dev]' 2>&1 | $(WITHOUT_WARNING)
-	@$(COMPILE)
-	@$(BIN)/python -c "import cvxpy, fastapi, hypothesis, mlflow, nats, prefect, pytest, sklearn"
+	$(INSTALL_EXTRAS)
 	@touch $(VENV)/server.stamp $@
 
 install: $(VENV)/dev.stamp
