@@ -2,8 +2,9 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := infra/constraints.txt
-FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11; do \
-	if $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then echo $$p; exit; fi; done
+# Where it is set, FIRST_PYTHON is tried before the others. Without ensurepip no virtual environment can be made.
+FIND_PYTHON = for p in $(FIRST_PYTHON) python3 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then echo $$p; exit; fi; done
 PYTHON ?= $(shell $(FIND_PYTHON))
 ARGS ?=
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -42,7 +43,7 @@ help:
 	@echo "make clean  remove the virtual environment, caches and the demo's files"
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "Ballast needs Python 3.11, 3.12 or 3.13; none was found. Name one: make PYTHON=/path/to/python3.12 ..."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Ballast needs Python 3.11, 3.12 or 3.13 with its module venv (on Debian and Ubuntu: apt install python3-venv); none was found. Name one: make PYTHON=/path/to/python3.12 ..."; exit 1; }
 	@echo "Making the virtual environment with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 
