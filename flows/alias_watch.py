@@ -10,7 +10,7 @@ from services.contracts.errors import BallastError
 from services.registry.alias_check import RESTORED, MovedAlias, moved_aliases
 
 LOG = logging.getLogger("ballast.flows")
-WATCH_SECONDS = 10.0
+WATCH_SECONDS = 10.0  # a champion named in MLflow's pages is known after so long at most
 ACTOR = "flows:alias-watch"
 
 

@@ -19,8 +19,8 @@ from services.round_store.tidying import tidy
 LOG = logging.getLogger("ballast.flows")
 ACTOR = "flows:retention"
 FIRST_SECONDS = 600.0  # after the start: what comes up has more urgent things to do
-EVERY_SECONDS = 24 * 3600.0
-AT_ONCE = 200
+EVERY_SECONDS = 24 * 3600.0  # once a day: what is deleted is months old
+AT_ONCE = 200  # Prefect's own limit of a page
 
 
 async def watch_retention(context: FlowContext, client: PrefectClient) -> None:

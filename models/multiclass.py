@@ -12,14 +12,17 @@ from models.basics import FloatArray, ProblemError
 
 
 def n_heads(n_classes: int) -> int:
-    """Number of separating planes for C classes."""
+    """Number of separating planes for C classes. :class:`ProblemError` for fewer than two."""
     if n_classes < 2:
         raise ProblemError(f"a classifier needs at least two classes, got {n_classes}")
     return 1 if n_classes == 2 else n_classes
 
 
 def head_labels(class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
-    """Labels -1/+1 of every head, shape (K, N), from class indices (N,) in 0..C-1."""
+    """Labels -1/+1 of every head, shape (K, N), from class indices (N,) in 0..C-1.
+
+    :class:`ProblemError` for anything else.
+    """
     indices = np.asarray(class_indices)
     if indices.ndim != 1 or (indices < 0).any() or (indices >= n_classes).any():
         raise ProblemError(f"class indices must be a vector of integers from 0 to {n_classes - 1}")
@@ -28,7 +31,10 @@ def head_labels(class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
 
 
 def predict_scores(weights: FloatArray, features: FloatArray) -> FloatArray:
-    """Scores (n, K) of features (n, P) under planes (K, P + 1), the intercept last."""
+    """Scores (n, K) of features (n, P) under planes (K, P + 1), the intercept last.
+
+    :class:`ProblemError` where they do not fit.
+    """
     if weights.ndim != 2 or features.ndim != 2 or weights.shape[1] != features.shape[1] + 1:
         raise ProblemError(f"weights must be (K, P + 1) and features (n, P), got {weights.shape} and {features.shape}")
     return np.asarray(features @ weights[:, :-1].T + weights[:, -1])

@@ -56,7 +56,7 @@ def answer_heads_remembering(
 
 
 def check_heads(message: Arrays, heads: int) -> None:
-    """Refuse a message whose arrays have not a part for each head."""
+    """Refuse a message whose arrays have not a part for each head. :class:`ProblemError` names the array."""
     for name, array in message.items():
         if array.ndim == 0 or array.shape[0] != heads:
             raise ProblemError(f"message array {name} must have a leading axis of {heads} heads")

@@ -76,7 +76,10 @@ class RobustSpec:
 
 
 def check_target_column(support: PolytopeSupport, loss: Loss) -> None:
-    """Refuse a polytope that speaks of targets where there are none, or does not where there are."""
+    """Refuse a polytope that speaks of targets where there are none, or does not where there are.
+
+    :class:`ProblemError` says which of the two.
+    """
     if loss.task == "regression" and support.target_column is None:
         raise ProblemError(
             f"the {loss.name} loss needs a polytope support with a target_column: its walls bound features and target"

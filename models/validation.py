@@ -21,7 +21,10 @@ _MEAN_TOLERANCE: Final = 1e-9
 
 
 def box_support(support: tuple[ArrayLike, ArrayLike] | None, n_features: int) -> BoxSupport | None:
-    """Box from ``(low, high)``, scalars or vectors of shape (P,); None stays None (unbounded)."""
+    """Box from ``(low, high)``, scalars or vectors of shape (P,); None stays None (unbounded).
+
+    :class:`ProblemError` for anything else, or a low that is not below its high.
+    """
     if support is None:
         return None
     try:
@@ -107,7 +110,10 @@ def _check_polytope(features: FloatArray, labels: FloatArray, support: PolytopeS
 
 
 def check_site_problem(problem: SiteProblem) -> None:
-    """Refuse rows that do not fit their specification (see :func:`check_rows`), and row weights that are none."""
+    """Refuse rows that do not fit their specification (see :func:`check_rows`), and row weights that are none.
+
+    :class:`ProblemError` says which and what is right.
+    """
     loss = problem.spec.loss
     if isinstance(loss, JointLoss):
         check_rows(problem.features, problem.labels, None, "regression")

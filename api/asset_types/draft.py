@@ -25,7 +25,7 @@ from services.contracts.toml_text import quoted
 HEALTHY = ("healthy", "normal", "good", "ok", "none", "no_fault", "class_0")
 """Words for the healthy class; where none of them is there it is the most frequent one."""
 
-_MOST_CLASSES = 20
+_MOST_CLASSES = 20  # more are likely a number or a name that is in the wrong column
 _LEAST_WIDTH = 1e-300
 """Of a range whose ends are rounded: a hundredth of a smaller one has few digits, or is 0."""
 

@@ -51,6 +51,8 @@ def refuse_alike(said: Iterable[tuple[str, str]], where: str, mend: str, front: 
     """Refuse two headers or words of which the same name would be made: each as it stands, and without its unit.
 
     ``mend`` says what to do instead.
+
+    :class:`InvalidInputError` names both.
     """
     taken: dict[str, str] = {}
     for whole, name in said:

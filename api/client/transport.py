@@ -29,7 +29,7 @@ from services.contracts.documents import to_plain
 
 AGAIN: Final = frozenset({502, 503, 504})
 """Statuses that may be others a moment later."""
-LONGEST_PAUSE: Final = 10.0
+LONGEST_PAUSE: Final = 10.0  # seconds; who waits at a terminal does not think it hangs
 Token = str | Callable[[], str]
 """A token, or what gives one: an issuer's access tokens end after minutes."""
 

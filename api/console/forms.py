@@ -18,7 +18,7 @@ from services.contracts.errors import InvalidInputError
 from services.identity.errors import ForbiddenError, UnauthenticatedError
 
 FIELD: Final = "form_token"
-MOST_FIELDS: Final = 500
+MOST_FIELDS: Final = 500  # the longest form, of a diagnosis, has one for each sensor
 SHORTEST_REASON, LONGEST_REASON = 3, 500
 MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 Fields = dict[str, str]

@@ -28,8 +28,8 @@ from services.identity.errors import UnauthenticatedError
 from services.identity.service_keys import PSEUDONYMS, subkey
 
 COOKIE: Final = "__Host-ballast-sign-in"
-SECONDS: Final = 600
-MOST_USED: Final = 10_000
+SECONDS: Final = 600  # ten minutes for a password and a second factor at the issuer's page
+MOST_USED: Final = 10_000  # of all that began within ten minutes
 NOT_OURS: Final = "this sign-in was not begun in this browser, took too long, or has ended already; begin again"
 
 

@@ -12,10 +12,10 @@ from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.history.events import Event
 
 LOG = logging.getLogger("ballast.api")
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.5  # between two looks for what other processes committed
 WAITING: Final = 1000
 """Events that may wait for one follower; who is slower is let go, and asks again from where it was."""
-MOST_FOLLOWERS: Final = 200
+MOST_FOLLOWERS: Final = 200  # of this process: each holds a connection and a queue
 
 
 @dataclass(frozen=True)

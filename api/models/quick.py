@@ -29,7 +29,7 @@ from services.predictor.cache import PredictorCache, Served
 
 IN_PLACE = 16
 """Samples that are answered where the request is read: fewer microseconds than handing them to a thread takes."""
-IN_PLACE_BYTES = 16 * 1024
+IN_PLACE_BYTES = 16 * 1024  # larger bodies are parsed in a thread, so that others are answered meanwhile
 
 
 @dataclass(frozen=True)

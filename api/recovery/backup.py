@@ -135,7 +135,10 @@ def snapshot(backend: Backend) -> Iterator[Connection]:
 
 @contextmanager
 def registry_snapshot(tracking_uri: str, scratch: Path) -> Iterator[Connection | None]:
-    """One state of MLflow's database; None where it is a server's. SQLite is copied first, so nobody waits for us."""
+    """One state of MLflow's database; None where it is a server's. SQLite is copied first, so nobody waits for us.
+
+    :class:`UnavailableError` where there is none.
+    """
     if tracking_uri.startswith(("http:", "https:")):
         yield None
         return

@@ -97,7 +97,11 @@ class _Restore:
         self._environment, self._undone = environment, undone
 
     def run(self, file: Path, passphrase: str, later: tuple[Path, Unlearn] | None) -> Restored:
-        """Take all members, then put the folder in its place."""
+        """Take all members, then put the folder in its place.
+
+        :class:`ConflictError` for a backup without a store or of a later schema, :class:`UnavailableError` where it
+        cannot be read.
+        """
         try:
             opened = file.open("rb")
         except OSError as error:

@@ -113,7 +113,10 @@ def new_registry(settings: Settings, revision: str, undone: ExitStack) -> Iterat
 
 
 def new_artifacts(settings: Settings, undone: ExitStack) -> None:
-    """See that the folder of the artifacts is empty, or not there yet; ``undone`` empties it where it is elsewhere."""
+    """See that the folder of the artifacts is empty, or not there yet; ``undone`` empties it where it is elsewhere.
+
+    :class:`ConflictError` where it is not.
+    """
     folder = _artifacts_of(settings)
     if folder.is_dir() and content(folder):
         raise ConflictError(f"{folder}, where the settings put the artifacts, is not empty; give an empty folder, or "

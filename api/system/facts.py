@@ -30,7 +30,7 @@ SECRET_NAMES = (
 """Keys, passwords (Prefect's stand in its profiles), and the databases with the rows that SQLite has not moved yet."""
 _MAY_HOLD_A_PASSWORD = re.compile("@|passw", re.IGNORECASE)
 """What settings have, where an address in them holds a password: ``user:password@host`` or ``?password=``."""
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 2.0  # that a part has to answer in
 
 
 def ports(settings: Settings) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from services.contracts.errors import BallastError
 
 MOST_FAILURES: Final = 10
 """Failures within the window after which an address waits: enough for a gateway that was given yesterday's token."""
-WINDOW_SECONDS: Final = 60.0
+WINDOW_SECONDS: Final = 60.0  # failures within it count
 MOST_ADDRESSES: Final = 10_000
 """Addresses that are remembered; the longest unseen go first. A flood from more fills no memory."""
 MOST_HELD: Final = 1_000

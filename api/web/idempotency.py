@@ -29,7 +29,7 @@ LOG = logging.getLogger("ballast.api")
 CHANGES: Final = "/v1/admin"
 """Every address that changes something is below this; what is asked of models keeps nothing."""
 METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-LONGEST_KEY: Final = 255
+LONGEST_KEY: Final = 255  # characters; a UUID has 36
 NOT_KEPT: Final = frozenset({401, 403, 408, 413, 415, 429})
 """Answers that say nothing of the change; from 500 on only that a change is stored is kept."""
 REPLAYED: Final = (b"idempotent-replayed", b"true")

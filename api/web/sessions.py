@@ -28,7 +28,7 @@ LIFETIME: Final = timedelta(hours=12)
 """A working day."""
 IDLE: Final = timedelta(hours=1)
 """A session that nobody used for so long is over."""
-SECRET_BYTES: Final = 32
+SECRET_BYTES: Final = 32  # 256 bits, which nobody guesses
 _SIGNED_IN: Final = "a sign-in"
 
 

@@ -26,7 +26,7 @@ from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, secret_of,
 from services.process.command_line import product_version
 
 LOG = logging.getLogger("ballast.api")
-LOOK_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 2.0  # between two looks for what waits
 TIMEOUT_SECONDS: Final = 10.0
 """For a whole answer, however slowly it trickles in; a webhook's turn ends with the first answer after so long."""
 WORKERS: Final = 16
@@ -34,8 +34,9 @@ WORKERS: Final = 16
 TURN_SECONDS: Final = 60.0
 """How long a webhook is one process's: a turn takes two answers' time at most. Who dies in its turn keeps the webhook
 for no longer."""
-MOST_FAILURES: Final = 12
-LONGEST_WAIT: Final = 3600.0
+MOST_FAILURES: Final = 14
+"""A receiver that is away for some two hours, of which the last is one wait, misses nothing."""
+LONGEST_WAIT: Final = 3600.0  # seconds: a receiver that is back has its events within the hour
 AT_ONCE: Final = 100
 """Events that are sent to one webhook in a turn: faster than a run has rounds, with a look every two seconds."""
 Post = Callable[[str, bytes, dict[str, str]], int]

@@ -59,7 +59,10 @@ class NoiseAccount:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Least epsilon that is proven of ``rho``-zCDP at ``delta`` in (0, 1)."""
+    """Least epsilon that is proven of ``rho``-zCDP at ``delta`` in (0, 1).
+
+    :class:`ProblemError` outside of these, or for a negative rho.
+    """
     if rho < 0 or not 0 < delta < 1:
         raise ProblemError(f"rho must be at or above 0 and delta in (0, 1), got {rho:g} and {delta:g}")
     if rho == 0:
@@ -69,7 +72,10 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """Least delta that is proven of ``rho``-zCDP at ``epsilon`` at or above 0."""
+    """Least delta that is proven of ``rho``-zCDP at ``epsilon`` at or above 0.
+
+    :class:`ProblemError` for a negative one of them.
+    """
     if rho < 0 or epsilon < 0:
         raise ProblemError(f"rho and epsilon must be at or above 0, got {rho:g} and {epsilon:g}")
     if rho == 0:
@@ -79,7 +85,10 @@ def delta_of(rho: float, epsilon: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """Largest rho, to the last digits, of which ``(epsilon, delta)`` is proven."""
+    """Largest rho, to the last digits, of which ``(epsilon, delta)`` is proven.
+
+    :class:`ProblemError` unless epsilon is above 0 and delta in (0, 1).
+    """
     if not (epsilon > 0 and 0 < delta < 1 and math.isfinite(epsilon)):
         raise ProblemError(f"epsilon must be above 0 and delta in (0, 1), got {epsilon:g} and {delta:g}")
     low, high = 0.0, epsilon + 1.0

@@ -81,7 +81,10 @@ def check_cohorts(cohorts: Cohorts, site_ids: Sequence[str], mixture: MixtureBal
 
 
 def check_fixed_mixture(mixture: MixtureBall) -> None:
-    """Refuse a ball over the plants with a radius above 0, whose worst mixture follows from single risks."""
+    """Refuse a ball over the plants with a radius above 0, whose worst mixture follows from single risks.
+
+    :class:`ProblemError` says what may be set instead.
+    """
     if mixture.radius > 0:
         raise ProblemError(
             f"a ball over the plants (radius {mixture.radius:g}) needs the answer of each plant, and sums hide it: set "

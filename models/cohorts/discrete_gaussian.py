@@ -25,7 +25,7 @@ LEAST_SIGMA: Final = 2**10
 
 
 def discrete_gaussian(sigma: int, randbelow: RandBelow = secrets.randbelow) -> int:
-    """One number; ``sigma`` at or above 1."""
+    """One number; ``sigma`` at or above 1. :class:`ProblemError` for another, or one that is not whole."""
     if sigma < 1:
         raise ProblemError(f"the noise needs a whole sigma at or above 1, got {sigma}")
     scale, square = sigma + 1, sigma * sigma

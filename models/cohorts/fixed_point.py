@@ -32,8 +32,8 @@ from models.basics import Arrays, FloatArray, ProblemError
 
 Words = NDArray[np.uint64]
 
-COARSE_BITS: Final = 40
-FINE_BITS: Final = 52
+COARSE_BITS: Final = 40  # a sum of risks to 1e-12, with 2^22 left for its size
+FINE_BITS: Final = 52  # the digits that a double has
 REACH: Final = 2.0**12
 """Largest absolute weight, in the units of training, of the planes that a lower bound from sums speaks of."""
 
@@ -100,7 +100,10 @@ def to_words(answer: Arrays, share: float, points: FloatArray) -> Words:
 
 
 def from_words(words: Words, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
-    """Arrays of these shapes from the sum of the words (L,)."""
+    """Arrays of these shapes from the sum of the words (L,).
+
+    :class:`ProblemError` where these shapes need another number of words.
+    """
     if words.shape != (word_count(shapes),):
         raise ProblemError(f"a sum of {word_count(shapes)} words was due, got {words.shape}")
     ends = np.cumsum([math.prod(shapes[name]) for name in sorted(shapes)])[:-1]

@@ -30,7 +30,10 @@ def score_grid() -> FloatArray:
 
 
 def counts_at_or_below(scores: FloatArray, grid: FloatArray) -> FloatArray:
-    """How many of the scores (n,) are at or below each threshold (T,): (T,), whole numbers that never fall."""
+    """How many of the scores (n,) are at or below each threshold (T,): (T,), whole numbers that never fall.
+
+    :class:`ProblemError` for a score that is not finite.
+    """
     if not np.isfinite(scores).all():
         raise ProblemError("scores to be counted must be finite")
     return np.searchsorted(np.sort(scores), grid, side="right").astype(np.float64)

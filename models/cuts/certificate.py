@@ -36,7 +36,10 @@ def check_certificate(certificate: Certificate) -> Certificate:
 
 
 def combined_certificate(certificates: list[Certificate]) -> Certificate:
-    """Certificate of the sum of independent problems (the heads of one-vs-rest): bounds add up."""
+    """Certificate of the sum of independent problems (the heads of one-vs-rest): bounds add up.
+
+    :class:`ProblemError` where there is none.
+    """
     if not certificates:
         raise ProblemError("there is no certificate to combine")
     return check_certificate(

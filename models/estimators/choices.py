@@ -25,7 +25,10 @@ _NORMS: Final[Mapping[object, MixtureNorm]] = {
 
 
 def mixture_ball(norm: object, radius: object) -> MixtureBall:
-    """Ball over the clients from ``client_norm`` (1, 2, inf, or "l1", "l2", "linf") and ``client_radius``."""
+    """Ball over the clients from ``client_norm`` (1, 2, inf, or "l1", "l2", "linf") and ``client_radius``.
+
+    :class:`ProblemError` for another norm, or a radius that is none.
+    """
     known = isinstance(norm, str | int | float) and not isinstance(norm, bool) and norm in _NORMS
     if not known:
         raise ProblemError(f'client_norm must be 1, 2 or inf (or "l1", "l2", "linf"), got {shown(norm)}')
@@ -40,7 +43,10 @@ def chosen_loss(name: str, task: Task, *, epsilon: float | None = None, quantile
 
 
 def check_client_weights(weights: ClientWeights, name: str = "client_weights") -> ClientWeights:
-    """Weights of the clients as :func:`models.estimators.sites.site_weights` takes them, a parameter of that name."""
+    """Weights of the clients as :func:`models.estimators.sites.site_weights` takes them, a parameter of that name.
+
+    :class:`ProblemError` for another word or type.
+    """
     if weights is None or isinstance(weights, Mapping) or is_word(weights, "uniform") or is_word(weights, "samples"):
         return weights
     raise ProblemError(f'{name} must be "uniform", "samples" or a mapping of group to share, got {shown(weights)}')
@@ -51,6 +57,8 @@ def stated_support(support: SupportArgument, n_features: int, *, regression: boo
 
     ``(low, high)`` is a box (numbers or vectors); ``(C, d)`` with a matrix C the polytope ``C x <= d``; for regression
     ``(low, high, target_low, target_high)`` and ``(C, c, d)``, the polytope ``C x + c y <= d``.
+
+    :class:`ProblemError` for anything else.
     """
     if support is None or isinstance(support, BoxSupport | PolytopeSupport):
         return support

@@ -75,7 +75,10 @@ def _named(word: str, what: str, given: ArrayLike, n_rows: int) -> tuple[Names, 
 
 
 def check_labels(y: ArrayLike) -> None:
-    """Refuse labels of which one is missing: numpy makes a class "nan" of it, or has no word of which it is."""
+    """Refuse labels of which one is missing: numpy makes a class "nan" of it, or has no word of which it is.
+
+    :class:`ProblemError` says how many, and the first row.
+    """
     labels = np.asarray(y if hasattr(y, "__array__") else _objects("y", "label", y))
     if labels.dtype == object and labels.ndim == 1:
         gone = [row for row, label in enumerate(labels.tolist()) if _missing(label)]
@@ -125,6 +128,8 @@ def site_weights(
     """Weights (G,): alike ("uniform" or None), by how many ``rows`` (G,) there are ("samples"), or by a mapping.
 
     ``word`` is what an error calls them.
+
+    :class:`ProblemError` for a mapping of other sites, or of weights that do not sum to 1.
     """
     if isinstance(given, Mapping):
         shares = _by_site(word, given, names)

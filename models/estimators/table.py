@@ -76,7 +76,10 @@ def sample_counts(sample_weight: ArrayLike | None, features: FloatArray) -> Floa
 def class_weights(
     given: Mapping[Any, float] | str | None, classes: NDArray[Any], indices: NDArray[np.intp], counts: FloatArray
 ) -> FloatArray:
-    """Weight of each class (K,): 1, "balanced" (each class the same sum), or a mapping (1 for what it leaves out)."""
+    """Weight of each class (K,): 1, "balanced" (each class the same sum), or a mapping (1 for what it leaves out).
+
+    :class:`ProblemError` for a class that there is not, and for a weight that is not finite and above 0.
+    """
     if given is None:
         return np.ones(classes.shape[0])
     if isinstance(given, str) and given == "balanced":

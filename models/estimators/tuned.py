@@ -121,6 +121,8 @@ def tuned(
     ProblemError
         Not such a mapping, one that tries nothing, a grid of one, a budget below one training, too few folds, or no
         radius to tune; of a mapping too few rows, where "auto" takes the terms as they are, as a plan does.
+
+    :class:`TooFewRowsError` names the group that has too few rows for the folds.
     """
     asked = asked_tuning(given)
     if not any(spec.radius > 0 for spec in specs):

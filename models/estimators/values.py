@@ -25,7 +25,7 @@ def is_word(value: object, word: str) -> bool:
 
 
 def check_word(name: str, value: object, known: Collection[str]) -> None:
-    """Refuse a parameter that is none of the words, by its name."""
+    """Refuse a parameter that is none of the words, by its name. :class:`ProblemError` names what it may be."""
     if not any(is_word(value, word) for word in known):
         raise ProblemError(f"{name} must be one of {', '.join(known)}, got {shown(value)}")
 

@@ -35,6 +35,8 @@ def robustness_radius(
     weights : (K, P + 1), the intercept last (0 without one). features : (n, P), as scaled for the model, not lifted.
     lift : None, or what is done to the features before the planes see them; P counts the lifted ones then.
     support : where features can lie at all; with a lift it is left aside.
+
+    :class:`ProblemError` where planes and features do not fit.
     """
     seen = features if lift is None else lift.apply(features)
     if weights.ndim != 2 or seen.ndim != 2 or weights.shape[1] != seen.shape[1] + 1:

@@ -176,6 +176,9 @@ def check_convexity(ambiguity: RelativeSet, strong_convexity: float, smoothness:
     """Check the condition under which RF Theorem 3 is proven, that of Assumption 8.
 
     ``strong_convexity`` m_f: the smallest curvature of any site's loss; ``smoothness`` M_f: the largest.
+
+    Whether the condition holds, :attr:`Convexity.holds` says; :class:`ProblemError` unless ``0 <= m_f <= M_f`` and
+    M_f is above 0.
     """
     m, M = strong_convexity, smoothness
     if not (math.isfinite(m) and math.isfinite(M) and 0.0 <= m <= M and M > 0.0):
@@ -189,6 +192,8 @@ def balanced_phi(worst: float, best: float, curvature: float) -> float:
     The positive root of ``3/4 c phi^2 + b phi - a/2 = 0`` for a = ``worst``, b = ``best``, c = ``curvature``, all at
     the solution with phi = 0: ``a = <a*, f>``, ``b = <b*, f>``, and ``c = g' H^-1 g`` with ``g = sum_i b*_i grad f_i``
     and ``H = sum_i a*_i hess f_i``.
+
+    :class:`ProblemError` for a number below 0 or not finite.
     """
     for name, value in (("worst", worst), ("best", best), ("curvature", curvature)):
         if not (math.isfinite(value) and value >= 0.0):

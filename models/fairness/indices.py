@@ -39,7 +39,10 @@ def relative_unfairness(losses: ArrayLike, alpha: float, beta: float) -> float:
 
 
 def unfairness_over(losses: ArrayLike, worst: CappedSimplex, best: CappedSimplex) -> float:
-    """``R_{A,B}`` for any two capped simplices A = ``worst`` and B = ``best``; below 1 where A lies low and B high."""
+    """``R_{A,B}`` for any two capped simplices A = ``worst`` and B = ``best``; below 1 where A lies low and B high.
+
+    :class:`ProblemError` where they are over other sites than the losses.
+    """
     values = _scaled(losses)
     for name, members in (("A", worst), ("B", best)):
         if members.size != values.shape[0]:
@@ -159,7 +162,10 @@ INDICES: Final[Mapping[str, Callable[[ArrayLike], float]]] = {
 
 
 def get_index(name: str) -> Callable[[ArrayLike], float]:
-    """Index by name; refuses a name that is not in :data:`INDICES`."""
+    """Index by name; refuses a name that is not in :data:`INDICES`.
+
+    :class:`ProblemError` names those that there are.
+    """
     if name not in INDICES:
         raise ProblemError(f"there is no fairness index {name!r}; indices are {', '.join(sorted(INDICES))}")
     return INDICES[name]

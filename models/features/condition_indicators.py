@@ -47,7 +47,7 @@ POWER_FLOOR: Final = 1e-12
 
 FRAME: Final = 128
 """Length of a frame of the spectral kurtosis, in samples; neighbours start ``FRAME_HOP`` samples apart."""
-FRAME_HOP: Final = 32
+FRAME_HOP: Final = 32  # a quarter of a frame
 
 
 def condition_indicators(flow: ArrayLike, sampling_rate: float) -> Array:

@@ -26,7 +26,7 @@ from models.geometry.norms import DUAL_NORM, vector_norm
 
 RIDGE = 1e-6
 """Added to the eigenvalues of G, so that points near one another do no harm."""
-MOST_POINTS = 1024
+MOST_POINTS = 1024  # their matrix is factored, which takes the cube of as many
 _STRETCH = 1.0 + 1e-5
 """Above ``||W G W||^(1/2)``, with the rounding of W."""
 
@@ -114,7 +114,10 @@ def nystrom_lift(points: FloatArray, *, bandwidth: float, keep_linear: bool = Tr
 
 
 def drawn_points(n_features: int, n_points: int, seed: int) -> FloatArray:
-    """Points (K, P) drawn evenly inside the sensor ranges; the same arguments give the same points (PCG64)."""
+    """Points (K, P) drawn evenly inside the sensor ranges; the same arguments give the same points (PCG64).
+
+    :class:`ProblemError` without a feature or a point, or for a negative seed.
+    """
     if n_features < 1 or n_points < 1 or seed < 0:
         raise ProblemError(
             f"points need a feature, a count above 0 and a seed at or above 0, got {n_features}, {n_points}, {seed}"

@@ -125,7 +125,10 @@ def spline_lift(n_features: int, segments: int) -> SplineLift:
 
 
 def spline_between(low: FloatArray, high: FloatArray, segments: int) -> SplineLift:
-    """The lift of features in ranges of their own, ``low`` (P,) below ``high`` (P,), in the units of these."""
+    """The lift of features in ranges of their own, ``low`` (P,) below ``high`` (P,), in the units of these.
+
+    :class:`ProblemError` without a segment, or where a low is not below its high.
+    """
     if segments < 1 or not (low < high).all():
         raise ProblemError("a spline needs at least one segment, and every low below its high")
     check_size(len(low) * segments)

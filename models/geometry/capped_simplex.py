@@ -50,7 +50,10 @@ class CappedSimplex:
 
     @staticmethod
     def of_share(n_sites: int, share: float) -> CappedSimplex:
-        """Delta_share over ``n_sites``: caps ``1/(share n)``; share 1 is the one point (1/n, ..), 1/n the simplex."""
+        """Delta_share over ``n_sites``: caps ``1/(share n)``; share 1 is the one point (1/n, ..), 1/n the simplex.
+
+        :class:`ProblemError` for a share outside (0, 1], or no site.
+        """
         if n_sites < 1:
             raise ProblemError(f"a capped simplex needs at least one site, got {n_sites}")
         if not (math.isfinite(share) and 0.0 < share <= 1.0):

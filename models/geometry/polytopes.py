@@ -75,7 +75,10 @@ def check_bounded(matrix: FloatArray) -> None:
 
 
 def combination(matrix: FloatArray, direction: FloatArray) -> FloatArray:
-    """Least weights (r,), at or above 0, with which the rows of a bounded polytope's matrix add up to ``direction``."""
+    """Least weights (r,), at or above 0, with which the rows of a bounded polytope's matrix add up to ``direction``.
+
+    :class:`ProblemError` where no weights do: the polytope is unbounded there.
+    """
     found = _least_weights(matrix, direction)
     if not found.solved:
         raise ProblemError("the support polytope is unbounded in a direction that its walls must answer")

@@ -29,8 +29,8 @@ from models.basics import FloatArray, TransportNorm
 
 _ROUNDING = 1e-12
 """Share of all that the lines can fall by of which sums over them may be off."""
-_HALVINGS = 38
-_PRICES = 26
+_HALVINGS = 38  # of a bracket: 2^-38 is some 4e-12 of its width
+_PRICES = 26  # of the multiplier; each step is a search by itself
 _CUTS = 16
 """Cuts of a range, at most, for one answer."""
 _NEAR = 0.98

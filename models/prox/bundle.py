@@ -34,8 +34,8 @@ from models.problem import SiteProblem
 from models.solvers.bundle_qp import CutProgram
 from models.worst_case.risk import RiskCut, site_cut
 
-TOLERANCE = 1e-10
-MAX_CUTS = 400
+TOLERANCE = 1e-10  # relative gap of the local solve: far below the gap that a run asks for
+MAX_CUTS = 400  # solves that close take some tens
 ROUGH, ROUGH_CUTS = 1e-3, 25
 """Relative gap and number of exact risks at which a prox cut is good enough."""
 

@@ -56,7 +56,10 @@ class Piece:
 
 
 def pieces(problem: SiteProblem) -> tuple[tuple[Piece, ...], float | None]:
-    """Pieces that rise or fall, and the largest constant one (None where there is none)."""
+    """Pieces that rise or fall, and the largest constant one (None where there is none).
+
+    :class:`ProblemError` for a loss that is not piecewise linear.
+    """
     spec, labels = problem.spec, problem.labels
     lines = spec.loss.lines
     if lines is None:

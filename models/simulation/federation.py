@@ -234,6 +234,6 @@ def _names(mapping: Mapping[str, Any]) -> str:
 
 
 def check_alike(what: str, values: Sequence[object]) -> None:
-    """Refuse sites that differ in what they must have in common."""
+    """Refuse sites that differ in what they must have in common. :class:`ProblemError` names what differs."""
     if len(set(values)) > 1:
         raise ProblemError(f"all sites must have the same {what}, got {', '.join(sorted({str(v) for v in values}))}")

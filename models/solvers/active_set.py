@@ -48,8 +48,8 @@ _ACCURACY, _SHARPER = 1e-6, 0.1
 """Accuracy of a quadratic program's multipliers at first, and then over that of the cone program where they miss it."""
 _NEAR = 1e-6
 """Miss of a cone from which its last tangent is enough: multipliers shared among several would not settle."""
-_NO_LIMIT = -1e30
-_SOLVED = 1
+_NO_LIMIT = -1e30  # what the solver takes for no lower limit
+_SOLVED = 1  # the solver's flag
 
 
 def solve_by_active_sets(program: ConeProgram, tolerance: float) -> Solution | None:

@@ -77,7 +77,7 @@ class Budget:
 
 
 def check_trainings(trainings: float) -> None:
-    """Refuse a budget below one training, or above three."""
+    """Refuse a budget below one training, or above three. :class:`ProblemError` says which may be asked for."""
     if not 1.0 <= trainings <= MOST_TRAININGS:
         raise ProblemError(
             f"a tuning costs from 1 to {MOST_TRAININGS:g} trainings, got a budget of {trainings:g}"

@@ -64,7 +64,7 @@ class Choice:
 
 
 def check_rule(rule: str) -> None:
-    """Refuse a rule that there is not."""
+    """Refuse a rule that there is not. :class:`ProblemError` names those that there are."""
     if rule not in get_args(Rule):
         raise ProblemError(f"rule must be one of {', '.join(get_args(Rule))}, got {rule!r}")
 

@@ -171,7 +171,7 @@ def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed
 
 
 def check_n_folds(n_folds: int) -> None:
-    """Refuse fewer than two folds: nothing would be held out, or nothing learnt from."""
+    """Refuse fewer than two folds: nothing would be held out, or nothing learnt from. :class:`ProblemError` says so."""
     if n_folds < 2:
         raise ProblemError(f"a tuning needs two folds at least, got {n_folds}")
 

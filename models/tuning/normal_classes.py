@@ -23,7 +23,7 @@ _NORMAL = np.array([NormalDist().inv_cdf((k + 0.5) / 32) for k in range(32)])  #
 _PENALTIES = np.logspace(-7, 2, 28)  # lambda in parts of the mean spread
 _LEAST_SPREAD = 1e-9  # in the same parts: a guard's other answer may bend it downwards
 _STEPS = 30  # of Newton's method in size and intercept
-_NEAR = 1e-9
+_NEAR = 1e-9  # rounding of a probability
 _RIDGE = 1e-9  # of the scores' mean spread, where heads depend on one another
 
 

@@ -39,7 +39,7 @@ COARSE = 5e-2
 """Relative gap below which held-out scores hardly move any more, so no further cut is asked."""
 DIGITS = 1e-3
 """Of a point that is asked: as of a training to this gap."""
-_LEVEL = 0.3
+_LEVEL = 0.3  # as the level bundle of a training has it
 _RANK = 1e-12  # of the largest singular value: below it a direction is rounding
 _NO_FLIPS = 1e-9  # share of a radius that is rounding
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from models.basics import FloatArray, rounded
 from models.worst_case.saddle_point import AdversaryAction
 
-MAX_STEPS = 200
+MAX_STEPS = 200  # of a bracket that at least every third step halves
 _BISECTIONS = 5  # the bracket is a thirty-second then
 _TIED = 1e-12  # share of the largest price below which two prices are one: some thousand roundings
 _NOTHING = float(np.finfo(np.float64).tiny) ** 0.5  # divided by, it overflows no price

@@ -40,7 +40,10 @@ IntArray = NDArray[np.intp]
 
 
 def class_planes(weights: FloatArray, n_classes: int, n_features: int, fit_intercept: bool) -> FloatArray:
-    """Planes (C, P + 1), the intercept last (0 without one), of a vector (D,): slopes row by row, then intercepts."""
+    """Planes (C, P + 1), the intercept last (0 without one), of a vector (D,): slopes row by row, then intercepts.
+
+    :class:`ProblemError` where it has another length.
+    """
     split = n_classes * n_features
     if weights.shape != (split + n_classes * int(fit_intercept),):
         raise ProblemError(f"{n_classes} planes of {n_features} features do not make a vector {weights.shape}")
@@ -145,6 +148,8 @@ def evaluate_joint(weights: FloatArray, problem: SiteProblem) -> RiskEvaluation:
     """Worst-case risk at the weights (D,) of a :class:`models.losses.joint.JointLoss`; the slope is whole.
 
     ``rows`` (C - 1, N): the slope of a class is a sum over the rows of its own.
+
+    :class:`ProblemError` for weights of another length.
     """
     loss, spec = problem.spec.loss, problem.spec
     assert isinstance(loss, JointLoss)

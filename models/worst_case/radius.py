@@ -22,7 +22,7 @@ MAX_RESAMPLED_ROWS = 400
 
 
 def samples_radius(beta: float, n_samples: int) -> float:
-    """``1 / (beta N_g)``, the paper's heuristic."""
+    """``1 / (beta N_g)``, the paper's heuristic. :class:`ProblemError` unless beta is above 0 and there is a sample."""
     if not (math.isfinite(beta) and beta > 0):
         raise ProblemError(f"beta must be a finite number above 0, got {beta}")
     if n_samples < 1:
@@ -60,6 +60,8 @@ def confidence_radius(confidence: float, n_samples: int, n_features: int, tail: 
     The paper prints ``1/P``, which is wrong for one feature: no sample comes nearer to the truth than ``N^(-1/2)``, and
     its source has that rate there (Fournier and Guillin 2015, Theorem 2, of the Wasserstein distance of order 1). With
     two features the source has a logarithm besides, which the proposition leaves out.
+
+    :class:`ProblemError` for a confidence outside (0, 1), and without a sample or a feature.
     """
     if not 0 < confidence < 1:
         raise ProblemError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -73,7 +75,10 @@ def confidence_radius(confidence: float, n_samples: int, n_features: int, tail: 
 
 
 def mixture_confidence(confidences: Iterable[float]) -> float:
-    """Probability that the mixture of balls holds the mixture of truths: the product over the sites."""
+    """Probability that the mixture of balls holds the mixture of truths: the product over the sites.
+
+    :class:`ProblemError` for one outside (0, 1).
+    """
     product = 1.0
     for confidence in confidences:
         if not 0 <= confidence <= 1:
@@ -113,6 +118,9 @@ def estimated_radius(
     ``labels`` (N,) are numbers of classes, two or more: a change of class costs one flip, which is at least what it
     costs in each head of one-vs-rest. For a regression they are targets, and the cost of moving one from y to y' is
     ``label_flip_cost |y - y'|``.
+
+    :class:`ProblemError` for a confidence outside (0, 1), a flip cost not above 0, fewer than four rows or no
+    resample.
     """
     check_rows(features, np.where(labels == labels[:1], 1.0, -1.0), None)
     if not 0 < confidence < 1:

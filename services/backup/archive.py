@@ -59,7 +59,10 @@ def writing(stream: SealedWriter) -> Iterator[Writer]:
 
 
 def members(stream: SealedReader) -> Iterator[tuple[str, bytes]]:
-    """Members in their order. Only when all are taken was the end of the stream seen, and all of it authentic."""
+    """Members in their order. Only when all are taken was the end of the stream seen, and all of it authentic.
+
+    :class:`ConflictError` for what is no file, and where the stream does not end as it should.
+    """
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
             for member in archive:

@@ -19,12 +19,12 @@ from nacl.pwhash import argon2id
 from services.contracts.errors import ConflictError, InvalidInputError
 
 MAGIC: Final = b"BALLASTB"
-VERSION: Final = 1
+VERSION: Final = 1  # of the format; another one is refused
 CHUNK: Final = 65536
 """Bytes of content in a chunk."""
 MOST_MEMORY: Final = 2**30
 """A file that asks for more memory than this for its key is refused: it may be anybody's."""
-MOST_OPERATIONS: Final = 16
+MOST_OPERATIONS: Final = 16  # passes over the memory that a file may ask of who opens it
 SHORTEST: Final = 12
 """Characters of a passphrase. A backup lies about for years, and who holds the file may try for as long."""
 _HEADER: Final = struct.Struct(">8sBIQ16s")

@@ -29,7 +29,7 @@ from sqlalchemy import (
 REVISION_TABLE: Final = "alembic_version"
 MEMBER_BYTES: Final = 4 * 2**20
 """Size from which on a table's rows go on in another member."""
-_AT_ONCE = 500
+_AT_ONCE = 500  # rows of a statement
 _LARGE_AT_ONCE = 8  # rows with frames in them may be several MB each
 _TEXT = Callable[[str], str]
 

@@ -21,8 +21,8 @@ from services.contracts.keys.signing import new_seed_file
 from services.process.private_files import private_folder
 from services.process.settings import WILDCARDS
 
-CLIENT_PORT = 4222
-ROUTE_PORT = 6222
+CLIENT_PORT = 4222  # NATS's own
+ROUTE_PORT = 6222  # NATS's own, between servers
 _NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 """A name of a host, or of all hosts below one, as a certificate may bear it."""
 

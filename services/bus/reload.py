@@ -15,7 +15,7 @@ STARTED: Final = "Starting nats-server"
 TAKEN: Final = "Reloaded server configuration"
 REFUSED: Final = "Failed to reload server configuration: "
 PATIENCE_SECONDS = 10.0  # a reload takes milliseconds
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.01  # a server has read its file within some milliseconds
 TAIL_BYTES: Final = 1 << 18
 """Bytes of the log in which the last reload is looked for."""
 

@@ -77,7 +77,7 @@ _PATTERN_WORDS = {
     UNIT_PATTERN: "give a unit on one line, without control characters",
 }
 """What an operator reads where a name does not fit its pattern."""
-_MOST_FINDINGS = 5
+_MOST_FINDINGS = 5  # who mends five sees the next ones
 
 
 def explain(error: ValidationError, kind: type[BaseModel] | None = None) -> str:

@@ -20,7 +20,7 @@ from services.contracts.errors import UnavailableError
 from services.contracts.versions.model_version import ModelVersion
 from services.exporting.plain_model import PlainModel
 
-OPSET = 18
+OPSET = 18  # old enough for the runtimes of small boxes
 IR_VERSION = 8  # of ONNX 1.13, from which on runtimes know this opset
 NO_CLASS = ""
 """In the place of a class where a required feature is missing: of scores that are NaN the first is the highest."""

@@ -17,7 +17,7 @@ from services.identity.errors import ForbiddenError
 from services.identity.tokens import ID_BYTES, SECRET_BYTES, hash_secret
 
 LONGEST = timedelta(days=30)
-_NOBODY = "0" * 64
+_NOBODY = "0" * 64  # compared with where no code is, so that both take as long
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from services.contracts.errors import UnavailableError
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_keys import NOT_KNOWN, KeyCache, PublicKey, read_keys
 
-TIMEOUT_SECONDS: Final = 5.0
-LARGEST_BYTES: Final = 512 * 1024
-METADATA_SECONDS: Final = 3600.0
+TIMEOUT_SECONDS: Final = 5.0  # a request waits for it
+LARGEST_BYTES: Final = 512 * 1024  # of metadata or keys, which are some kB
+METADATA_SECONDS: Final = 3600.0  # they seldom change; keys are asked for sooner
 DISCOVERY: Final = "/.well-known/openid-configuration"
 
 

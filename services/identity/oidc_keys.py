@@ -23,14 +23,17 @@ REFRESH_SECONDS: Final = 15.0
 """How often at most an unknown key makes us ask: tokens cost nothing to make up."""
 RETRY_SECONDS: Final = 5.0
 """How soon the issuer is asked again after it did not answer."""
-SMALLEST_RSA_BITS: Final = 2048
+SMALLEST_RSA_BITS: Final = 2048  # of RFC 7518, section 3.3
 NOT_KNOWN: Final = "this token does not hold"
 PublicKey = RSAKey | ECKey
 _CURVES: Final = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 
 
 def read_keys(document: Mapping[str, Any]) -> list[PublicKey]:
-    """Keys of a JWK set (RFC 7517) that signatures can be checked with; others are left out, as section 5 wants."""
+    """Keys of a JWK set (RFC 7517) that signatures can be checked with; others are left out, as section 5 wants.
+
+    :class:`ValueError` where it is no such set.
+    """
     entries = document.get("keys")
     if not isinstance(entries, list):
         raise ValueError("this is no set of keys")

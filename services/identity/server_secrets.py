@@ -8,7 +8,7 @@ from pathlib import Path
 from services.contracts.errors import UnavailableError
 from services.process.private_files import made_once, private_folder
 
-SECRET_BYTES = 32
+SECRET_BYTES = 32  # 256 bits, which nobody guesses
 USER = "ballast"
 """The one user of both servers."""
 

@@ -18,7 +18,7 @@ LONGEST: Final = 60
 LONGEST_SUBJECT: Final = 255
 """OpenID Connect Core 1.0, section 2."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._@|+=/:-]", re.ASCII)
-_MARK_DIGITS: Final = 16
+_MARK_DIGITS: Final = 16  # 64 bits: two names of one issuer do not meet by chance
 _SPACED: Final = frozenset({"scope", "scp"})
 """Claims that hold several values in one text, with spaces between them (RFC 8693, section 4.2)."""
 

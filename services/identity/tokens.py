@@ -24,10 +24,10 @@ from services.identity.errors import UnauthenticatedError
 from services.identity.roles import Permission, allows
 
 PREFIX = "blst"
-ID_BYTES = 6
-SECRET_BYTES = 32
+ID_BYTES = 6  # names a token in lists and the trail; it is no secret
+SECRET_BYTES = 32  # 256 bits, which nobody guesses
 _FORM = re.compile(rf"{PREFIX}_([0-9a-f]{{{2 * ID_BYTES}}})_([0-9a-f]{{{2 * SECRET_BYTES}}})", re.ASCII)
-_NOBODY = "0" * 64
+_NOBODY = "0" * 64  # compared with where no token is, so that both take as long
 
 
 @dataclass(frozen=True)

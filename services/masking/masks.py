@@ -16,7 +16,7 @@ from services.masking.keys import Words, derive, stream
 from services.masking.secret_sharing import Elements, to_bytes
 
 SELF, RECOVERY = "self-mask", "recovery key"
-KEY_BYTES = 32
+KEY_BYTES = 32  # 256 bits
 
 
 def secret_key(secret: Elements, purpose: str, run_id: str, round_number: int, site_id: str) -> bytes:
@@ -51,7 +51,7 @@ def words_to_bytes(words: Words) -> bytes:
 
 
 def words_from_bytes(data: bytes) -> Words:
-    """Words from :func:`words_to_bytes`."""
+    """Words from :func:`words_to_bytes`. :class:`MaskingError` where they are no whole words."""
     if len(data) % 8:
         raise MaskingError(f"masked words come in eights of bytes, got {len(data)}")
     return np.frombuffer(data, dtype="<u8").astype(np.uint64)

@@ -65,7 +65,10 @@ class Member:
         self._least = 0
 
     def prepare(self, number: int) -> Preparation:
-        """Shares of this round's secrets, sealed for every peer; the same whenever it is asked for."""
+        """Shares of this round's secrets, sealed for every peer; the same whenever it is asked for.
+
+        :class:`MaskingError` where the round is over: its masks are used once.
+        """
         if number < self._least:
             raise MaskingError(f"round {number} is over for {self._site}: a round's masks are used once")
         if number not in self._rounds:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from models.basics import FloatArray
 from services.contracts.wire.masking import MaskingError
 
-PRIME: Final = 65521
-LIMBS: Final = 17
+PRIME: Final = 65521  # the largest below 2^16: an element has two bytes
+LIMBS: Final = 17  # elements of a secret: more than 256 bits
 Elements = NDArray[np.uint16]
 
 
@@ -30,7 +30,10 @@ def new_secret() -> Elements:
 
 
 def split(secret: Elements, holders: int, threshold: int) -> Elements:
-    """Shares (holders, 17), that of holder k = 1.. in row k - 1; any ``threshold`` of them give the secret."""
+    """Shares (holders, 17), that of holder k = 1.. in row k - 1; any ``threshold`` of them give the secret.
+
+    :class:`MaskingError` for more holders than there are points.
+    """
     if not 1 <= threshold <= holders < PRIME:
         raise MaskingError(f"a secret is shared among up to {PRIME - 1} holders, got {threshold} of {holders}")
     coefficients = np.vstack([secret, _uniform((threshold - 1) * LIMBS).reshape(-1, LIMBS)])

@@ -144,7 +144,10 @@ class _Opener:
         return self.request.round
 
     def pair_keys(self, preparation: Preparation) -> dict[str, bytes]:
-        """Keys of a plant's pair masks of this round, by peer: what the plant put under its recovery key."""
+        """Keys of a plant's pair masks of this round, by peer: what the plant put under its recovery key.
+
+        :class:`UnfitSharesError` where that does not open.
+        """
         site = preparation.site_id
         key = secret_key(self.secret(preparation, RECOVERY), RECOVERY, self.cohort.run_id, self.number, site)
         opened = open_sealed(key, preparation.recovery)
@@ -154,7 +157,11 @@ class _Opener:
         return {peer: opened[KEY_BYTES * k : KEY_BYTES * (k + 1)] for k, peer in enumerate(peers)}
 
     def secret(self, preparation: Preparation, purpose: str) -> Elements:
-        """A plant's shared secret, held to what it committed itself to."""
+        """A plant's shared secret, held to what it committed itself to.
+
+        :class:`UnfitSharesError` names a plant whose shares do not fit; :class:`MaskingError` where nobody can be
+        named.
+        """
         site, threshold, shares = preparation.site_id, self.cohort.threshold, dict[int, bytes]()
         for holder in sorted(self.revealed):
             each = self.revealed[holder]

@@ -17,7 +17,7 @@ from services.contracts.errors import InvalidInputError
 HEALTHY: Final = "healthy"
 FAULTS: Final = ("leak", "blocked_inlet", "worn_bearing")
 """Single faults, in the order in which combinations name them."""
-HIGHEST_SEVERITY: Final = 0.02
+HIGHEST_SEVERITY: Final = 0.02  # twice the study's highest
 
 BLOCKING_AT_ONSET: Final = 0.788  # share of the inlet: just before the flow breaks in
 BLOCKING_PER_SEVERITY: Final = 2.7  # .842 blocked at the highest severity; flow breaks in from .79 on

@@ -6,7 +6,7 @@ import ctypes
 import signal
 import sys
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 # Found now: between a fork and the program that follows it nothing should be looked up.
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 

@@ -11,8 +11,8 @@ from services.contracts.errors import UnavailableError
 
 UMASK = 0o077
 """Takes every permission from group and others, whatever mode a library asks for."""
-FOLDER_MODE = 0o700
-FILE_MODE = 0o600
+FOLDER_MODE = 0o700  # its owner alone
+FILE_MODE = 0o600  # its owner alone
 
 
 def keep_private() -> None:
@@ -41,7 +41,10 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """Make an empty file (mode 0600) where it is not there, for a library that would make it readable to others."""
+    """Make an empty file (mode 0600) where it is not there, for a library that would make it readable to others.
+
+    :class:`UnavailableError` where it cannot be made.
+    """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, FILE_MODE))
     except OSError as error:

@@ -9,7 +9,7 @@ from services.contracts.versions.model_version import ModelVersion
 
 LONGEST = 4900
 """Characters: MLflow's tables hold 5,000."""
-MOST_SENSORS = 40
+MOST_SENSORS = 40  # a table that MLflow's page still shows at once
 
 
 def model_description(asset_type: AssetType) -> str:

@@ -19,7 +19,7 @@ from services.reporting.site_tables import confusion_tables, excluded_table, mis
 from services.reporting.tuning_section import tuning_section
 from services.reporting.undiagnosed import undiagnosed
 
-MOST_SENSORS = 60
+MOST_SENSORS = 60  # curves on a page; a browser draws more slowly
 
 
 def report_attachments(report: ModelReport) -> dict[str, str]:

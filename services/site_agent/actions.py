@@ -168,7 +168,10 @@ def console(chosen: argparse.Namespace) -> int:
 
 
 def diagnose(chosen: argparse.Namespace) -> int:
-    """Diagnose measurements inside the plant."""
+    """Diagnose measurements inside the plant.
+
+    :class:`InvalidInputError` where nobody said by which key the model is to be checked.
+    """
     from services.site_agent.own_use.local_predictor import answers, diagnose, read_model
     from services.site_agent.own_use.own_screen import measured_lines, scaled_measurements
     from services.site_agent.own_use.sample_stream import diagnose_lines, is_stream, opened_lines

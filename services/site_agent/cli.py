@@ -29,7 +29,7 @@ from services.site_agent.settings import DEFAULT_SERVER
 from services.site_agent.setup import key_commands
 
 DEFAULT_CONFIG = Path("site.toml")
-DEFAULT_PORT = 8790
+DEFAULT_PORT = 8790  # of the plant's console, on the loopback
 SERVES = frozenset({"run", "console"})
 """Commands that go on until they are told to stop."""
 

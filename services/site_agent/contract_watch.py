@@ -19,7 +19,7 @@ from services.site_agent.door.local_round import LocalRound
 from services.site_agent.file_stamp import file_stamp
 from services.site_agent.logs import LOG, PRIVATE
 
-LOOK_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 5.0  # between two looks at the folder
 Opening = Callable[[AssetType], LocalRound]
 
 

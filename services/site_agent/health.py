@@ -14,7 +14,7 @@ from pathlib import Path
 from services.contracts.errors import UnavailableError
 from services.site_agent.settings import SiteSettings
 
-BEAT_SECONDS = 5.0
+BEAT_SECONDS = 5.0  # between two stamps of the file that a probe reads
 STALE_SECONDS = 30.0
 """Older than that, the note is of an agent that is gone, stands still, or has lost its connection."""
 

@@ -17,6 +17,8 @@ def weights_of(certificate: CertificateFile, document: Mapping[str, Any]) -> tup
     """The certificate's planes and the version's; where those were coupled, as the version says they were.
 
     Of coupled planes those of the version are told twice where they are near enough.
+
+    :class:`ValueError` where the document has no matrix for them.
     """
     planes, told = _planes(certificate, document), np.asarray(document["weights"], np.float64)
     coupling = document.get("coupling")

@@ -53,7 +53,10 @@ def _create(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def read_end(text: str, now: datetime) -> datetime:
-    """Moment at which something ends: ``12h`` or ``90d`` from now, or a date, whose day begins in UTC."""
+    """Moment at which something ends: ``12h`` or ``90d`` from now, or a date, whose day begins in UTC.
+
+    :class:`InvalidInputError` where it is neither, or past the last date that there is.
+    """
     found = re.fullmatch(r"([0-9]{1,9})([hd])", text)
     if found:
         number = int(found[1])

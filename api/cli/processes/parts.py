@@ -19,6 +19,8 @@ def become(part: str, settings: Settings, listen: str | None = None) -> NoReturn
 
     Prefect and MLflow may listen on another address than the loopback's, ``listen``, which is meant for a container
     whose ports are published on the host's loopback or on a network of our own; what they show is behind their secrets.
+
+    :class:`InvalidInputError` where another part is to have such an address.
     """
     if listen and part not in ("prefect", "mlflow"):
         raise InvalidInputError(f"--listen goes with --only prefect or --only mlflow; for the {part} see the settings")

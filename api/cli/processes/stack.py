@@ -92,7 +92,10 @@ def api_command(settings: Settings) -> list[str]:
 
 
 def api_certificate(settings: Settings) -> tuple[Path, Path]:
-    """Certificate and key of the API: those of the settings, else its own, made by an authority of its own."""
+    """Certificate and key of the API: those of the settings, else its own, made by an authority of its own.
+
+    :class:`UnavailableError` where a file of the settings is not there.
+    """
     if settings.api.certificate is not None and settings.api.key is not None:
         for path in (settings.api.certificate, settings.api.key):
             if not path.is_file():

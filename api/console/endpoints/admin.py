@@ -29,7 +29,7 @@ from services.contracts.reading import explain
 from services.round_store.database.schema import SCHEMA_REVISION
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
-PAGE: Final = 50
+PAGE: Final = 50  # entries of the trail on a page
 
 
 @router.get("/audit")
@@ -178,7 +178,7 @@ def _back(part: str) -> Response:
 
 
 def number_of(fields: Fields, name: str, default: float) -> float:
-    """A number of a form; ``default`` where nothing is written."""
+    """A number of a form; ``default`` where nothing is written. :class:`InvalidInputError` where it is no number."""
     text = fields.get(name, "").strip()
     if not text:
         return default

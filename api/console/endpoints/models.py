@@ -28,7 +28,7 @@ from services.contracts.versions.version_facts import VersionSummary
 from services.reporting.fairness_page import EXPLAINED, index_columns
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
-SHOWN_VERSIONS: Final = 20
+SHOWN_VERSIONS: Final = 20  # the newest; the list over REST has all
 
 
 @router.get("/models")

@@ -25,7 +25,7 @@ from services.contracts.errors import BallastError
 from services.contracts.history.run import RunStatus
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
-PAGE: Final = 25
+PAGE: Final = 25  # runs on a page: a screen or two
 LOOK_SECONDS: Final = 1.0
 """Between two looks for new rounds of a live run."""
 LONGEST_STREAM_SECONDS: Final = 600.0

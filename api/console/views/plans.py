@@ -51,7 +51,10 @@ def next_runs(record: PlanRecord, now: datetime, count: int = NEXT) -> Sequence[
 
 
 def draft(backend: Backend, record: PlanRecord, text: str) -> Draft:
-    """Hold a changed plan to all that is checked of a new one; nothing is stored."""
+    """Hold a changed plan to all that is checked of a new one; nothing is stored.
+
+    :class:`InvalidInputError` for another name.
+    """
     try:
         plan = read_plan(text)
         if plan.name != record.plan.name:

@@ -139,6 +139,8 @@ class AsynchronousServer(BundleServer):
         """After an exchange: answers to this question or to open ones, of which those of ``due`` are still to come.
 
         ``away``: sites that are not waited for any longer; they enter the upper bound by their cuts.
+
+        :class:`ProblemError` for a level outside (0, 1).
         """
         share = problem.parameters["level"]
         if not 0.0 < share < 1.0:

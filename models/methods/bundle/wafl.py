@@ -64,7 +64,10 @@ class WaflSite:
     def accounted(
         self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float], guard: Guard | None = None
     ) -> Accounted:
-        """The answer with the rows of its slope; its height is the risk, so a guard has no other to choose."""
+        """The answer with the rows of its slope; its height is the risk, so a guard has no other to choose.
+
+        :class:`ProblemError` where there is a support.
+        """
         if problem.spec.support is not None:
             raise ProblemError("the method wafl is for features without bounds: leave the support out")
         risk, slope, price_slope, rows = priced_rows(message["point"], float(message["price"]), problem)
@@ -149,7 +152,10 @@ class WaflServer(PointServer[WaflState]):
         return {**_joint(answer), "minorant_offset": zero, "minorant_slope": floor, "minorant_norm_weight": zero}
 
     def init(self, problem: ServerProblem) -> WaflState:
-        """Nothing known; the first weights and the first price are zero."""
+        """Nothing known; the first weights and the first price are zero.
+
+        :class:`ProblemError` without a radius, and for unlike flip costs.
+        """
         if all(site.radius == 0 for site in problem.sites):
             raise ProblemError("method wafl needs a radius above 0; without a ball take the method standard")
         if len({site.label_flip_cost for site in problem.sites}) > 1:

@@ -86,7 +86,10 @@ class FedDroSite(LocalStepsSite):
     """Site half. Message as for :class:`LocalStepsSite`, and ``inner`` () mu log y, ``share`` () a_g."""
 
     def answer(self, problem: SiteProblem, message: Arrays, parameters: Mapping[str, float]) -> dict[str, FloatArray]:
-        """Exact tilted loss and gradient at the point, and where the tilted steps end."""
+        """Exact tilted loss and gradient at the point, and where the tilted steps end.
+
+        :class:`ProblemError` where rows are tilted and the model is not linear.
+        """
         inner, over_rows = self.descended(problem), parameters["over_rows"] > 0
         if over_rows and not isinstance(inner, LinearObjective):
             raise ProblemError("feddro over rows needs a linear model; set over_rows to 0 for this one")

@@ -232,6 +232,9 @@ def _steps(state: DrflState, problem: ServerProblem) -> Steps:
 
 
 def check_sizes(parameters: Mapping[str, float]) -> None:
-    """Refuse a step size for the weights beside one for the heights that the data are to give."""
+    """Refuse a step size for the weights beside one for the heights that the data are to give.
+
+    :class:`ProblemError` says which.
+    """
     if parameters["c"] == 0 and parameters["c_weights"] > 0:
         raise ProblemError("parameter c_weights goes with a c above 0; leave both at 0 for sizes from the data")

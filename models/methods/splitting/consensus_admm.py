@@ -90,6 +90,8 @@ def smallest_ridge(problem: ServerProblem, rho: float) -> float:
         rho <= min_{g < G} 4 a_g tau / (g (2G + 1 - g))   and   rho <= 4 a_G tau / ((G - 1)(G + 2))
 
     18 rho for four sites of equal weight; 0 for one site.
+
+    :class:`ProblemError` for a site whose weight is 0: no ridge is large enough.
     """
     weights, n_sites = problem.weights, len(problem.sites)
     if n_sites > 1 and weights.min() <= 0:

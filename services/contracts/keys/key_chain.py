@@ -141,7 +141,10 @@ def warrants(anchor: str, statements: Sequence[KeyStatement]) -> dict[str, Warra
 
 
 def check_warrant(warrant: Warrant, signed_by: str, created_at: object, covered: bytes) -> None:
-    """Refuse what a former key signed and may not vouch for; ``covered`` is what the signature covers."""
+    """Refuse what a former key signed and may not vouch for; ``covered`` is what the signature covers.
+
+    :class:`SignatureError` says why.
+    """
     if warrant.standing is not None:
         if hashlib.sha256(covered).hexdigest() not in warrant.standing:
             raise SignatureError(

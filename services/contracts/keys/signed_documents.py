@@ -25,7 +25,10 @@ def signed_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def signature_of(document: Mapping[str, Any], seed_file: Path) -> str:
-    """Signature (base 64) by a seed file; ``document["signed_by"]`` must be its public key already."""
+    """Signature (base 64) by a seed file; ``document["signed_by"]`` must be its public key already.
+
+    :class:`ConflictError` where it is another.
+    """
     if document.get("signed_by") != public_key(seed_file):
         raise ConflictError("a document is signed by the key that it names")
     return base64.b64encode(signer(seed_file)(signed_bytes(document))).decode()

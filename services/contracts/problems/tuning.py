@@ -25,7 +25,7 @@ from models.tuning.folds import check_n_folds
 from services.contracts.base import TABLE, WORD, Contract
 from services.contracts.problems.lift import LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
 
-MOST_CANDIDATES: Final = 60
+MOST_CANDIDATES: Final = 60  # a plant trains each of them in each fold
 AUTO: Final = "auto"
 
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -40,7 +40,7 @@ COMPACT, OWN_SCORES = compact.MAGIC.decode(), "own-scores"
 _ADAPTER: TypeAdapter[Message] = TypeAdapter(
     Annotated[Task | SiteUpdate | SiteRefusal | Hello, Field(discriminator="type")]
 )
-LONGEST_REASON = 500
+LONGEST_REASON = 500  # characters; it stands in logs and in a refusal
 Signer = Callable[[bytes], bytes]
 
 

@@ -206,7 +206,7 @@ class _Reader:
         self._data, self.at = data, at
 
     def take(self, count: int) -> bytes:
-        """So many bytes."""
+        """So many bytes. :class:`ValueError` where fewer are left."""
         start, self.at = self.at, self.at + count
         if self.at > len(self._data):
             raise ValueError("it is cut short")
@@ -218,7 +218,7 @@ class _Reader:
         return int(found)
 
     def flag(self) -> bool:
-        """Whether something follows: 0 or 1."""
+        """Whether something follows: 0 or 1. :class:`ValueError` for another number."""
         found = self.take(1)[0]
         if found > 1:
             raise ValueError(f"{found} stands where 0 or 1 was due")
@@ -229,7 +229,7 @@ class _Reader:
         return self.take(self.take(1)[0]).decode("ascii")
 
     def map(self) -> dict[str, bytes]:
-        """Items by name; the names ascend, so none stands twice."""
+        """Items by name; the names ascend, so none stands twice. :class:`ValueError` where they do not."""
         size, length = _MAP.unpack(self.take(_MAP.size))
         names = self.take(length).decode("ascii").split(",") if length else []
         if names != sorted(set(names)) or (size and not names):
@@ -238,13 +238,13 @@ class _Reader:
         return {name: items[size * k : size * (k + 1)] for k, name in enumerate(names)}
 
     def rest(self, unit: int) -> bytes:
-        """All that is left, in units of so many bytes."""
+        """All that is left, in units of so many bytes. :class:`ValueError` where a part of a unit is left."""
         left = len(self._data) - self.at
         if left % unit:
             raise ValueError(f"{left} bytes are left, which are no words of {unit}")
         return self.take(left)
 
     def end(self) -> None:
-        """Refuse what is left over."""
+        """Refuse what is left over. :class:`ValueError` says how much it is."""
         if self.at != len(self._data):
             raise ValueError(f"{len(self._data) - self.at} bytes are left over")

@@ -46,7 +46,7 @@ class OpenQuestions:
         return list(self._open.items())
 
     def ask(self, site: str, question: Question, transport: SiteTransport, deadline_seconds: float) -> None:
-        """Ask an idle site; the answer is taken by :meth:`taken`."""
+        """Ask an idle site; the answer is taken by :meth:`taken`. :class:`RuntimeError` where it works on one."""
         if site in self._open:
             raise RuntimeError(f"site {site} works on a question, another is not asked")
         frame = encode(task_of(question, site))

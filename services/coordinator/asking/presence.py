@@ -17,10 +17,10 @@ from services.coordinator.asking.nats_transport import NatsTransport
 
 LOG = logging.getLogger("ballast.coordinator")
 MAX_HELLO_BYTES = 4096  # a hello has some 200
-LONGEST_VERSION = 40
+LONGEST_VERSION = 40  # characters; a plant says it, so it is cut
 MOST_HELLOS, HELLO_WINDOW = 30, 10.0
 """Of one site in so many seconds: an agent says one a second at most, and two agents under one key are to be found."""
-TELL_SECONDS = 60.0
+TELL_SECONDS = 60.0  # of one plant: at most one line a minute, however often it knocks
 ANSWER_SECONDS = 3.0  # how long agents have to say hello again when the roll is called
 KeyOf = Callable[[str], str | None]
 Seen = Callable[[Hello], Awaitable[None]]

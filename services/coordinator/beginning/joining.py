@@ -122,7 +122,10 @@ class Joining:
         return run, None
 
     async def ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
-        """One exchange of a tuning, or of a coupling, with every plant of the run."""
+        """One exchange of a tuning, or of a coupling, with every plant of the run.
+
+        :class:`TooFewSitesError` where one may not answer any more.
+        """
         self._parts.check_cancelled(run)
         keys = self._parts.keys_of(run)
         question = replace(

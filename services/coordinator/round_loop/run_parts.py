@@ -134,6 +134,8 @@ class RunParts:
 
         An outcome with a site to exclude is enough as it is: the question is asked of fewer sites then. Where so many
         refuse for good that the rest are too few, nobody is asked again.
+
+        :class:`TooFewSitesError` where it ends so.
         """
         deadline = time.monotonic() + run.plan.absence_patience_seconds
         while True:

@@ -51,7 +51,10 @@ def check_interval(interval: FloatArray | None) -> FloatArray:
 
 
 def check_grid(number: FloatArray, task: Task) -> bool:
-    """Whether residuals are to be counted by the estimate too. Grids are fixed: on a finer one a count is a score."""
+    """Whether residuals are to be counted by the estimate too. Grids are fixed: on a finer one a count is a score.
+
+    :class:`ProblemError` for another grid.
+    """
     allowed = (GRID_NUMBER, SPREAD_GRID_NUMBER) if task == "regression" else (GRID_NUMBER,)
     if number.shape != () or float(number) not in allowed:
         raise ProblemError(f"held-out scores are counted on grid {' or '.join(map(str, allowed))} alone")

@@ -109,7 +109,10 @@ def _dealt(asked: TuningTask, rows: Part, task: Task, policy: SitePolicy) -> Dea
 
 
 def spec_of(spec: TrainingSpec, asked: TuningTask, part: TuningPart) -> TrainingSpec:
-    """The problem of a part: the task's, whose radius is the one that the site joined with, with the part's terms."""
+    """The problem of a part: the task's, whose radius is the one that the site joined with, with the part's terms.
+
+    :class:`ProblemError` for another radius.
+    """
     if spec.radius.rule != "fixed":
         raise ProblemError("a tuning starts from the radius that the site joined with")
     changes = {

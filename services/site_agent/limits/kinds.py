@@ -13,7 +13,7 @@ from services.site_agent.vault.isolation.factors import ANY_KIND
 
 _OF_STEPS: Final = ("step_size", "stiffness")
 """Arrays of messages that ask for steps: their ends are sums of gradients, as many as the asker says."""
-_BYTES: Final = 6
+_BYTES: Final = 6  # 48 bits, so that the share is an exact double
 
 
 def kind_of_task(task: Task) -> float:

@@ -32,12 +32,12 @@ from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
 
-_OF_A_STEP = 10_000.0
-_OF_A_CUT = 100_000.0
+_OF_A_STEP = 10_000.0  # what a step costs however few its rows are
+_OF_A_CUT = 100_000.0  # what a cut costs however few its rows are
 _CUTS = 30.0  # of a local problem, as models.tuning.starts has them
 _PASSES = 3.0  # scores, slopes, and what a step does beside
 _OF_SETS = 8  # bits are quicker than numbers
-_NUMBER_BYTES = 8
+_NUMBER_BYTES = 8  # a double
 
 
 def check_work(task: Task, n_rows: int, asset_type: AssetType, policy: SitePolicy) -> None:

@@ -83,7 +83,10 @@ def answers(version: ModelVersion, features: FloatArray, coverage: float | None 
 
 
 def check_coverage(version: ModelVersion, coverage: float | None) -> None:
-    """Refuse a coverage before anything is written; errors are those of :func:`diagnose`."""
+    """Refuse a coverage before anything is written; errors are those of :func:`diagnose`.
+
+    :class:`ConflictError` for a model without a calibration.
+    """
     if version.calibration is not None:
         version.calibration.check(coverage)
     elif coverage is not None:

@@ -37,9 +37,9 @@ from services.site_agent.setup.site_setup import ASSET_TYPE, AUTHORITY, SEED, Si
 
 WAITING_SEED: Final = f"{SEED}.enrolling"
 """The key until the OEM has it. It stays where no answer came: the OEM may have it, and the same command goes on."""
-SECONDS: Final = 20.0
-TRIES: Final = 3
-LARGEST_ANSWER: Final = 4 * 1024 * 1024
+SECONDS: Final = 20.0  # of one exchange, over a slow line
+TRIES: Final = 3  # the line may break after the code was used: asked again with the same keys it is answered the same
+LARGEST_ANSWER: Final = 4 * 1024 * 1024  # asset types and a certificate are some ten kB
 
 
 class EnrolmentError(BallastError):

@@ -27,7 +27,7 @@ from services.contracts.errors import UnavailableError
 from services.site_agent.vault.records.exposure_record import ExposureRecordError
 from services.site_agent.vault.records.private_database import closed, looked_at, opened
 
-BINS = 32
+BINS = 32  # of a sensor's range
 CHANCE = 1e-3
 """How often a drift of rows of one law is told, at most."""
 

@@ -81,6 +81,10 @@ def test_a_failure_is_tried_again_later_and_nothing_is_left_out(world: Any, rece
     assert [wait_after(n) for n in (0, 1, 5, 20)] == [1.0, 2.0, 32.0, 3600.0]
 
 
+def test_a_receiver_may_be_away_for_two_hours() -> None:
+    assert 2.0 <= sum(map(wait_after, range(MOST_FAILURES - 1))) / 3600.0 < 2.5
+
+
 def test_more_events_than_a_turn_takes_go_on_in_the_next(
     world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

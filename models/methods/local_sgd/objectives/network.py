@@ -88,7 +88,10 @@ class NetworkObjective(Objective):
         return np.asarray(np.maximum(features @ inner.T + bias, 0.0) @ outer.T + outer_bias)
 
     def layers(self, weights: FloatArray, n_features: int) -> Layers:
-        """U (hidden, P), b (hidden,), V (n_classes, hidden) and c (n_classes,) of the parameters (D,)."""
+        """U (hidden, P), b (hidden,), V (n_classes, hidden) and c (n_classes,) of the parameters (D,).
+
+        :class:`ProblemError` where there are more or fewer.
+        """
         if weights.shape != (self.size(n_features),):
             raise ProblemError(f"the network has {self.size(n_features)} parameters, got shape {weights.shape}")
         bias = self.hidden * n_features

@@ -22,8 +22,8 @@ from models.features.lift import lead_over_steepness
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.methods.local_sgd.objectives.network import NetworkObjective
 
-_STEPS = 64
-_MIDDLE = 0.5
+_STEPS = 64  # of the path, each with one pass through the network
+_MIDDLE = 0.5  # of the ranges, which are 0 to 1 where a network sees them
 
 
 def network_radius(

@@ -55,7 +55,10 @@ class SoftmaxObjective(Objective):
         return np.hstack([weights[:split].reshape(self.n_classes, n_features), weights[split:, None]])
 
     def scores(self, weights: FloatArray, features: FloatArray) -> FloatArray:
-        """Scores of the classes (N, n_classes)."""
+        """Scores of the classes (N, n_classes).
+
+        :class:`ProblemError` where the parameters are more or fewer than its own.
+        """
         if weights.shape != (self.size(features.shape[1]),):
             size = self.size(features.shape[1])
             raise ProblemError(f"the softmax regression has {size} parameters, got shape {weights.shape}")

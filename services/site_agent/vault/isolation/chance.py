@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 
-NUMBERS = 4
+NUMBERS = 4  # of each vector, three by drawn directions and one of its own
 _CHANCE = 1e-3
 """Of measured values, how many sums of one vector may come near to some row. Rows of one column lie on a line, where
 sums come near to rows all the time, so there only nearer ones count."""
 _WIDER = 4.0
 """Angles in the four numbers may be some three times those of the sums themselves, whose readings are not centred."""
 _SUMS = 25_000  # of one vector: 18 500 differences of differences, and pairs with up to 4096
-_CELLS_A_ROW = 128
-_MOST_CELLS = 2**20
+_CELLS_A_ROW = 128  # few rows share one, so few are looked at
+_MOST_CELLS = 2**20  # a megabyte or so
 
 
 class ChanceRows:

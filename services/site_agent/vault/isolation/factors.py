@@ -26,7 +26,7 @@ _ANGLE: Final = 1.5e-5
 """How far e_i may be from the span: what all others weigh beside the row."""
 _INSIDE: Final = 1e-9
 """Share of a sketch that must lie outside the span of those before it; less is rounding."""
-_ROWS_AT_ONCE: Final = 1024
+_ROWS_AT_ONCE: Final = 1024  # so that the products stay in the cache
 
 
 def unlike(kind: float, others: FloatArray) -> bool:

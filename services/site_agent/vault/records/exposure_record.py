@@ -31,7 +31,7 @@ from services.site_agent.vault.records.private_database import closed, looked_at
 VERSIONS_KEPT = 8  # versions of the data, a run may still go on with an earlier one
 SKETCHES_KEPT = 4096  # vectors that a new one is held against, of all runs
 MOST_CELLS = 2**22  # numbers of a version's directions: 32 MB
-RUNS_KEPT_DAYS = 30
+RUNS_KEPT_DAYS = 30  # decision 91: refusals that isolate count for as long
 FORGET_EVERY = 32
 """Answers of a run between two looks for what is no longer kept; the first of a run is one."""
 

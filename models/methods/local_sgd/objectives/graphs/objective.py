@@ -57,7 +57,7 @@ class GraphObjective(Objective):
         return Messages(*size, self.edge_kinds) if self.kind == "mpnn" else Convolution(*size)
 
     def size(self, n_features: int) -> int:
-        """D; ``n_features`` is the width P of a packed graph."""
+        """D; ``n_features`` is the width P of a packed graph. :class:`ProblemError` for another width."""
         expected = self.most_nodes * (self.n_features + self.most_nodes)
         if n_features != expected:
             raise ProblemError(f"a packed graph has {expected} numbers, got {n_features}")
