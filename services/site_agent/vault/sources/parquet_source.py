@@ -44,6 +44,8 @@ class _ParquetCells:
         import pyarrow.types as kinds
 
         name, column = self.header[position], self._column(position, gaps)
+        if gaps and kinds.is_null(column.type):
+            return np.full(len(self), np.nan)
         if not (kinds.is_integer(column.type) or kinds.is_floating(column.type)):
             where = f"{self.name}, {self.row_name(0)}"
             raise VaultError(f"{where}: column {name!r} holds {column.type}, numbers are needed")

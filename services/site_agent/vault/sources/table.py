@@ -118,13 +118,15 @@ def _times(words: list[str], source: TableSource, column: str, row_name: Callabl
 
 
 def read_features(cells: Cells, source: TableSource, asset_type: AssetType) -> FloatArray:
-    """Values (N, P) of the features, NaN in the whole column of an optional one that is not there."""
+    """Values (N, P) of the features, NaN in the whole column of an optional one that is not there, or has no cell."""
     positions = resolve_columns(cells.header, source, asset_type)
     values = np.full((len(cells), len(positions)), np.nan)
-    for number, position in enumerate(positions):
+    for feature, position, column in zip(asset_type.features, positions, values.T, strict=True):
         if position is not None:
-            _check_unit(cells, position, asset_type.feature_names[number], source, asset_type)
-            values[:, number] = cells.numbers(position)
+            _check_unit(cells, position, feature.name, source, asset_type)
+            column[:] = cells.numbers(position, gaps=not feature.required)
+            if 0 < np.isnan(column).sum() < len(column):
+                cells.numbers(position)  # names the row whose cell is empty
     return values
 
 

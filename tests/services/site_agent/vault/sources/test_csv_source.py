@@ -119,3 +119,18 @@ def test_an_optional_feature_whose_column_the_settings_name_must_be_there(
     assert load(rows).absent == ("oil",)
     with pytest.raises(VaultError, match="no column 'oil temperature' for feature oil"):
         load(rows, columns={"oil": "oil temperature"})
+
+
+def test_a_column_without_a_cell_is_an_optional_sensor_that_the_plant_has_not(
+    load: Callable[..., Any], rows: Rows
+) -> None:
+    for row in rows[1:]:
+        row[2] = ""
+    assert load(rows).absent == ("oil",)
+    rows[7][2] = 1.0
+    with pytest.raises(VaultError, match="line 2: column 'oil' holds an empty cell"):
+        load(rows)
+    for row in rows[1:]:
+        row[1], row[2] = "", 1.0
+    with pytest.raises(VaultError, match="line 2: column 'ripple' holds an empty cell"):
+        load(rows)

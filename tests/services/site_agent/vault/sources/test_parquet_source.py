@@ -53,6 +53,23 @@ def test_gaps_of_the_target_and_blanks_around_words_are_read_from_parquet_as_fro
     assert set(found.train.classes) == {0, 1}
 
 
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_column_without_a_cell_is_an_optional_sensor_that_the_plant_has_not(
+    rows: Rows, asset_type: AssetType, tmp_path: Path, typed: bool
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
+    for row in rows[1:]:
+        row[2] = None
+    write_parquet(rows, tmp_path / "data.parquet")
+    if typed:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(tmp_path / "data.parquet")
+        parquet.write_table(
+            table.set_column(2, "oil", pyarrow.nulls(len(table), pyarrow.float32())), tmp_path / "data.parquet"
+        )
+    assert Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), asset_type).current().absent == ("oil",)
+
+
 @pytest.mark.parametrize(
     ("change", "units", "expected"),
     [
