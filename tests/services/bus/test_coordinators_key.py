@@ -1,0 +1,46 @@
+"""The coordinator's key is changed whole or not at all, wherever the change is cut, and can be changed then."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from services.bus import server
+from services.bus.configuration import BusFiles
+from services.contracts.keys.signing import new_seed_file, public_key
+
+
+class PowerCut(Exception):
+    """The machine stopped."""
+
+
+@pytest.mark.parametrize("step", ["state_change", "write_statements", "write_atomically", "json", "replace"])
+def test_a_change_that_was_cut_left_the_key_and_is_made_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    files = BusFiles(tmp_path)
+    first = new_seed_file(files.coordinator_seed)
+
+    def stop(*_: object, **__: object) -> None:
+        raise PowerCut
+
+    with monkeypatch.context() as cut:
+        if step == "replace":
+            cut.setattr(Path, "replace", stop)
+        elif step == "json":
+            cut.setattr("json.dumps", stop)
+        else:
+            cut.setattr(server, step, stop)
+        with pytest.raises(PowerCut):
+            server.rotate_coordinator(files, datetime.now(UTC) + timedelta(hours=1))
+    assert public_key(files.coordinator_seed) == first and server.coordinator_line(files) == ()
+    assert server.coordinator_keys(files, datetime.now(UTC)) == first
+
+    key, former = server.rotate_coordinator(files, datetime.now(UTC) + timedelta(hours=1))
+    assert (public_key(files.coordinator_seed), former) == (key, first) and key != first
+    assert [(each.former, each.next) for each in server.coordinator_line(files)] == [(first, key)]
+    assert server.coordinator_keys(files, datetime.now(UTC)) == f"{key} {first}"
+    assert os.listdir(files.folder).count("coordinator.nk.new") == 0
