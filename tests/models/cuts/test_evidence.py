@@ -66,6 +66,13 @@ def test_points_risks_and_cuts_say_in_which_exchange_they_came() -> None:
     assert found.passed().exchanges == 4 and (found.passed().points == found.points).all()
 
 
+def test_an_exchange_in_which_nobody_answered_is_one_without_cuts() -> None:
+    found, before = with_answers(known(), problem_of(), np.full(3, 7.0), {}), known()
+    assert found.exchanges == 4 and np.isnan(found.risks[-1]).all() and (found.points[-1] == 7.0).all()
+    np.testing.assert_array_equal(found.cut_slope, before.cut_slope)
+    np.testing.assert_array_equal(found.cut_site, before.cut_site)
+
+
 def test_of_some_sites_nothing_is_left_of_the_bounds_or_of_the_others() -> None:
     """In the order that is wanted; where a cut came is kept."""
     left = replace(known(), upper=2.0, lower=1.5, fresh_weight=0.4, best=1).of_sites([3, 0])
