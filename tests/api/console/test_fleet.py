@@ -65,6 +65,12 @@ def test_readings_that_moved_and_plants_by_state_are_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(("silent", "names"), [(1, "s0"), (4, "s0, s1, s2, s3"), (5, "s0, s1, s2, s3 and 1 more")])
+def test_four_plants_are_named_and_the_rest_are_counted(silent: int, names: str) -> None:
+    (found,) = fleet._of_plants([row(f"s{number}", "silent") for number in range(silent)])
+    assert found.what == f"{silent} plant{'s' if silent > 1 else ''} silent: {names}"
+
+
 def test_figures_of_the_plants_are_those_of_the_model_that_was_asked_for(
     world: Any, signed_in: Callable[..., Any]
 ) -> None:
