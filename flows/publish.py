@@ -15,7 +15,7 @@ from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.records import VersionStatus
 from services.contracts.history.run import Run
 from services.contracts.problems.tuning import settled
-from services.contracts.problems.tuning_curve import candidate_words
+from services.contracts.problems.tuning_curve import candidate_words, cost_words
 from services.contracts.versions.draft import VersionDraft
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import GateResult
@@ -127,7 +127,7 @@ def end_of_tuning(context: FlowContext, run: Run) -> dict[str, str]:
     """
     curve, spec = run.plan.tuned, settled(run.plan.tuning)
     assert curve is not None and spec is not None
-    of = f"of {len(curve.candidates)} candidates (radius by factor, cost of a flip, lift)"
+    of = f"of {len(curve.candidates)} candidates (radius by factor, {cost_words(run.plan.spec.loss.name)}, lift)"
     said = f"chosen {of}: {candidate_words(curve.terms)}; {curve.why}"
     takers = "next training takes it" if spec.every == 1 else f"next {spec.every} trainings take it"
     context.store.runs.finish_run(run.run_id, "completed", f"tuned, nothing was trained; {said}; the plan's {takers}")

@@ -17,6 +17,7 @@ TITLES = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "That does not fit", HTTPStatus.SERVICE_UNAVAILABLE: "A server is away",
     HTTPStatus.PRECONDITION_FAILED: "Somebody was quicker",
 }
+ENDED = "Your session has ended, and nothing was done. Keep what you wrote, then open the page again to sign in."
 
 
 def as_page(request: Request, problem: Response) -> Response:
@@ -25,8 +26,10 @@ def as_page(request: Request, problem: Response) -> Response:
     if path != CONSOLE and not path.startswith(f"{CONSOLE}/"):
         return problem
     if problem.status_code == HTTPStatus.UNAUTHORIZED:
-        address = sign_in_address(request)
-        if request.headers.get("hx-request") == "true":
+        address, of_part = sign_in_address(request), request.headers.get("hx-request") == "true"
+        if of_part and request.method != "GET":  # the page stays: what was written in it is nowhere else
+            return page(request, "error.html", problem.status_code, title="Signed out", detail=ENDED, incident="")
+        if of_part:
             return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={**HEADERS, "HX-Redirect": address})
         return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers=HEADERS)
     told = json.loads(bytes(problem.body))

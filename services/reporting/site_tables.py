@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.contracts.history.run import ExcludedSite
+from services.contracts.problems.tuning_curve import cost_words
 from services.contracts.versions.report import MissedRound, ModelReport, SiteReport
 from services.reporting.html import figure, table
 
@@ -18,7 +19,8 @@ def sites_table(report: ModelReport) -> str:
     """
     balls = report.certificate.spec.loss.has_ball
     scores = ("F-1",) if report.unit is None else (f"mean error ({report.unit})", "R2", "coverage")
-    ball, risk = (("radius", "confidence", "cost of a flip"), ("worst-case risk",)) if balls else ((), ())
+    cost = cost_words(report.certificate.spec.loss.name)
+    ball, risk = (("radius", "confidence", cost), ("worst-case risk",)) if balls else ((), ())
     head = (
         "site", "weight", "worst weight", *ball, "samples", *risk, *scores, "answered", "absent", "late", "refused",
         "rejected", "last answer", "bytes to site", "bytes from site",
@@ -36,7 +38,7 @@ def sites_table(report: ModelReport) -> str:
 
 
 def _site_ball(site: SiteReport) -> tuple[str, ...]:
-    """Radius, its confidence and the cost of a flip of a site's ball."""
+    """Radius, its confidence and the cost of a flip, or of moving a target, of a site's ball."""
     return (
         figure(site.radius) + (" (estimate)" if site.radius_is_estimate else ""),
         "none" if site.confidence is None else figure(site.confidence),

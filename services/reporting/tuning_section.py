@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from models.losses.catalogue import LossName
-from services.contracts.problems.tuning_curve import TuningCurve, candidate_words, score_words
+from services.contracts.problems.tuning_curve import TuningCurve, candidate_words, cost_words, score_words
 from services.reporting.html import figure, table
 
 TITLE = "How the terms were chosen"
@@ -15,7 +15,7 @@ WIDTH, LINE, LEFT, RIGHT = 640, 18, 210, 20
 
 def caption(loss: LossName) -> str:
     """What the columns of the table are."""
-    return f"Candidates: radius by factor, cost of a flip, lift, ball over the sites; scores: {score_words(loss)}"
+    return f"Candidates: radius by factor, {cost_words(loss)}, lift, ball over the sites; scores: {score_words(loss)}"
 
 
 def tuning_section(curve: TuningCurve | None, loss: LossName) -> str:

@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _command(commands, "exposure", "say what the answers so far isolate of the data", actions.exposure)
 
-    about = "say how far the readings have moved since this plant first took part"
+    about = "say how far the readings have moved since this plant first took part with these sensors and ranges"
     drift = _command(commands, "drift", about, actions.drift)
     drift.add_argument("--from-now", action="store_true", help="hold what comes against the rows of now")
 

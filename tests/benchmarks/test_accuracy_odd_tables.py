@@ -42,6 +42,23 @@ def said_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().err.splitlines()
 
 
+def test_numbers_with_a_decimal_comma_or_a_percent_sign_are_said_to_be_some(made: Made) -> None:
+    """They were "columns of text", and of such a target it was said that it has fewer than two classes."""
+    shares = [f"{number},5 %" for number in range(60)]
+    rows: list[list[Any]] = [[0.5 * number, shares[number], f"n{number}", "ab"[number % 2]] for number in range(60)]
+    table = read_table(made("shares", ["heat", "share", "note", "label"], rows))
+    assert table.features.shape == (60, 1) and table.left_out == (
+        "columns of text: note", "columns of numbers that need '.' for ',' and no '%': share",
+    )
+    with pytest.raises(ValueError, match="no column of numbers beside the label, without columns of numbers that need"):
+        read_table(made("alone", ["share", "label"], [[row[1], row[3]] for row in rows]))
+    with pytest.raises(ValueError, match=r"a target is numbers with '\.' and without '%', one is '0,5 %'"):
+        read_table(made("target", ["heat", "label"], [row[:2] for row in rows]))
+    graded = [[row[0], "1,5" if row[3] == "a" else "2,5"] for row in rows]
+    few = read_table(made("few", ["heat", "label"], graded))
+    assert set(few.outcomes) == {"1,5", "2,5"}, "few values are classes, whatever they look like"
+
+
 @pytest.mark.parametrize("label", ["a", "c", "z"])
 def test_a_class_of_one_machine_is_learnt_in_every_deal(made: Made, label: str) -> None:
     draw = np.random.default_rng(0)

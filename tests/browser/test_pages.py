@@ -163,6 +163,56 @@ def test_a_change_of_a_plan_is_shown_before_it_is_made(trained: Site, looking: C
     seen.check()
 
 
+@pytest.mark.parametrize("answer", [503, 502, None])
+def test_a_part_that_is_not_answered_stays_and_is_asked_for_again(
+    trained: Site, looking: Callable[..., Any], answer: int | None
+) -> None:
+    """An API that restarts behind a proxy: the fleet's page lost its plants for good, as if all were well."""
+    seen = looking()
+    seen.page.clock.install()
+    seen.sign_in(trained.tokens[Role.VIEWER])
+
+    def away(route: Any) -> None:
+        if answer is None:
+            route.abort()
+        else:
+            route.fulfill(status=answer, content_type="text/html", body="<html><body><h1>Bad</h1></body></html>")
+
+    seen.page.route("**/console", away)
+    told, wants = seen.page.locator("#unanswered"), seen.page.get_by_role("heading", name="Wants attention")
+    seen.page.clock.fast_forward(16_000)
+    told.wait_for()
+    assert "may be old" in told.inner_text() and wants.is_visible()
+    seen.page.unroute("**/console")
+    seen.page.clock.fast_forward(16_000)
+    told.wait_for(state="hidden")
+    assert wants.is_visible()
+
+
+def test_a_plan_that_cannot_be_checked_stays_as_it_was_written(trained: Site, looking: Callable[..., Any]) -> None:
+    """What a failure is answered with is a page: it stood within the page, a second one, and the text was lost."""
+    seen = looking()
+    for left_to_do in ("sign in", "open the page again"):
+        seen.sign_in(trained.tokens[Role.ADMINISTRATOR])
+        seen.open(f"/console/plans/{PLAN}")
+        seen.page.get_by_label("TOML").fill("name = 1")
+        cookies = seen.page.context.cookies()
+        seen.page.context.clear_cookies()
+        if left_to_do == "open the page again":  # who signed out and in again, in another window
+            other = seen.page.context.new_page()
+            other.goto(f"{seen.url}/console/sign-in")
+            other.get_by_label("Token").fill(trained.tokens[Role.ADMINISTRATOR])
+            other.get_by_role("button", name="Sign in").click()
+            other.wait_for_url(f"{seen.url}/console")
+            assert other.context.cookies() != cookies
+        seen.page.get_by_role("button", name="Check and show the changes").click()
+        told = seen.page.locator("#unanswered")
+        told.wait_for()
+        assert left_to_do in told.inner_text()
+        assert seen.page.get_by_label("TOML").input_value() == "name = 1"
+        assert seen.page.locator("main").count() == 1
+
+
 def test_the_look_is_switched_and_stays(trained: Site, looking: Callable[..., Any]) -> None:
     seen = looking("light")
     seen.sign_in(trained.tokens[Role.VIEWER])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Match
 
 from api.backend.actor import record
 from api.console.forms import Posted, PostedBySomebody
@@ -22,18 +23,19 @@ router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 
 
 @router.get("/sign-in")
-def show_sign_in(request: Request, to: str = CONSOLE) -> HTMLResponse:
+def show_sign_in(request: Request, to: str = CONSOLE, unsent: bool = False) -> HTMLResponse:
     """Show the form that opens a session."""
-    return sign_in_page(request, own_address(to), "", on_loopback=_on_loopback(request))
+    return sign_in_page(request, own_address(to), "", unsent=unsent, on_loopback=_on_loopback(request))
 
 
 def sign_in_page(
-    request: Request, to: str, problem: str, status: int = 200, *, on_loopback: bool = False
+    request: Request, to: str, problem: str, status: int = 200, *, unsent: bool = False, on_loopback: bool = False
 ) -> HTMLResponse:
-    """Page with the form, and the way to the issuer where one is set up."""
+    """Page with the form, and the way to the issuer where one is set up. ``unsent``: a form was not taken before."""
     oidc = request.app.state.authenticator.oidc
     issuer = oidc.issuer.host if oidc is not None and oidc.settings.signs_in else ""
-    return page(request, "sign_in.html", status, to=to, problem=problem, on_loopback=on_loopback, issuer=issuer)
+    return page(request, "sign_in.html", status, to=to, problem=problem, unsent=unsent, on_loopback=on_loopback,
+                issuer=issuer)
 
 
 @router.post("/sign-in")
@@ -88,7 +90,21 @@ def own_address(to: str) -> str:
 
 
 def sign_in_address(request: Request) -> str:
-    """Where to sign in, and come back to the page that was asked for."""
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    to = asked if request.method == "GET" else CONSOLE
+    """Where to sign in, and come back to the page that was asked for, or to that of a form that was not taken."""
+    if request.method != "GET":
+        return f"{CONSOLE}/sign-in?to={quote(_page_of_form(request), safe='/')}&unsent=true"
+    to = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return f"{CONSOLE}/sign-in" + ("" if to == CONSOLE else f"?to={quote(to, safe='/')}")
+
+
+def _page_of_form(request: Request) -> str:
+    """Address of our own page that a form was sent from; the first page where the browser does not say.
+
+    So too where that page was itself the answer to a form, at an address that takes forms alone.
+    """
+    sent_from = urlsplit(request.headers.get("referer", ""))
+    scope = {"type": "http", "method": "GET", "path": sent_from.path}
+    read = any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+    if sent_from.netloc != request.headers.get("host") or not read:
+        return CONSOLE
+    return own_address(sent_from.path + (f"?{sent_from.query}" if sent_from.query else ""))

@@ -81,6 +81,28 @@
     }
   }
 
+  // What a part of the page asked for and did not get leaves that part as it is; a line says so until the next answer.
+  function unanswered() {
+    const line = document.getElementById("unanswered");
+    const tell = (why) => {
+      line.firstElementChild.textContent = why;
+      line.hidden = false;
+    };
+    document.addEventListener("htmx:response:error", (event) => {
+      const { response, request, text } = event.detail.ctx;
+      const page = new DOMParser().parseFromString(text, "text/html"); // a proxy's own page has no such notice
+      const found = page.querySelector("main .notice.bad:not([hidden]) p");
+      const said = found ? found.textContent : `The server answered ${response.status}.`;
+      tell(request.method === "GET" ? `${said} What stands here may be old; it is asked for again.` : said);
+    });
+    document.addEventListener("htmx:error", (event) => {
+      if (event.detail.ctx) tell("The server does not answer. What stands here may be old.");
+    });
+    document.addEventListener("htmx:after:swap", (event) => { // it comes after a failure, too, of which nothing is taken
+      if (event.detail.ctx.response.status < 400) line.hidden = true;
+    });
+  }
+
   // A link of the demo carries the token behind the #, which no server sees; the page takes it out of the address.
   function signInByLink() {
     const form = document.querySelector("form[data-sign-in]");
@@ -95,6 +117,7 @@
     themeSwitch();
     sliders(document);
     dropped();
+    unanswered();
     signInByLink();
     new MutationObserver(() => localTimes(document)).observe(document.body, { childList: true, subtree: true });
   });

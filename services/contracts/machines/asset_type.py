@@ -60,6 +60,10 @@ def named_twice(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
+def _sha256(essence: dict[str, object]) -> str:
+    return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
+
+
 class AssetType(Contract):
     """A kind of machine. The first fault class is the healthy one.
 
@@ -115,16 +119,25 @@ class AssetType(Contract):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of what training depends on: names, units, ranges, scales, treatment of outliers, classes, target."""
-        essence: dict[str, object] = {
-            "features": [[f.name, f.unit, f.low, f.high, f.required, f.out_of_range] for f in self.features],
-            "classes": list(self.class_names),
-        }
-        if any(f.is_log for f in self.features):
-            essence["log"] = [f.name for f in self.features if f.is_log]
+        essence = self._sensors | {"classes": list(self.class_names)}
         if self.target is not None:
             goal = self.target
             essence["target"] = [goal.name, goal.unit, goal.low, goal.high, goal.out_of_range]
-        return hashlib.sha256(json.dumps(essence, sort_keys=True).encode()).hexdigest()
+        return _sha256(essence)
+
+    @property
+    def sensors_fingerprint(self) -> str:
+        """SHA-256 of what scaled readings depend on: as :attr:`fingerprint`, without classes and target."""
+        return _sha256(self._sensors)
+
+    @property
+    def _sensors(self) -> dict[str, object]:
+        essence: dict[str, object] = {
+            "features": [[f.name, f.unit, f.low, f.high, f.required, f.out_of_range] for f in self.features],
+        }
+        if any(f.is_log for f in self.features):
+            essence["log"] = [f.name for f in self.features if f.is_log]
+        return essence
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:

@@ -66,8 +66,13 @@ def score_words(loss: LossName) -> str:
     return f"minus the mean {kind}, in shares of the target's range"
 
 
+def cost_words(loss: LossName) -> str:
+    """What ``label_flip_cost`` is the cost of: a target is moved, not flipped."""
+    return "cost of a flip" if get_loss(loss).task == "classification" else "cost of moving a target"
+
+
 def candidate_words(each: TunedCandidate) -> str:
-    """A candidate in a few words: factor on the radius, cost of a flip, lift, ball over the sites."""
+    """A candidate in a few words: factor on the radius, cost by :func:`cost_words`, lift, ball over the sites."""
     ball = f", ball {each.mixture_radius:g}" if each.mixture_radius else ""
     return f"x{each.radius:g}, {each.label_flip_cost:g}, {_lift_words(each.lift)}{ball}"
 

@@ -31,16 +31,18 @@ class ToldBeside:
     """What is no array: the digest by which nothing changed, the drift, and the share of rows that are exposed."""
 
     def __init__(
-        self, site_id: str, policy: SitePolicy, record: ExposureRecord, gate: ExposureGate, first: DriftRecord
+        self, site_id: str, policy: SitePolicy, record: ExposureRecord, gate: ExposureGate, first: DriftRecord,
+        sensors: str,
     ) -> None:
-        """``first`` keeps what readings were like at the first join."""
+        """``first`` keeps what readings were like at the first join under ``sensors``, the asset type's of now."""
         self._site_id, self._policy, self._record, self._gate, self._first = site_id, policy, record, gate, first
+        self._sensors = sensors
 
     def told(self, task: Task, whole: Dataset, dataset: Dataset, arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
         """As far as the policy allows; ``whole`` are all rows, ``dataset`` those that the task learns from."""
         told: dict[str, Any] = {"data_digest": self._digest(task, dataset.train, arrays)}
         train = whole.train
-        first = self._first.begin(task.contract, train.features)
+        first = self._first.begin(self._sensors, train.features, task.contract)
         if self._policy.tell_drift:
             told["drift"] = drift(first, train.features)
         if self._policy.tell_exposure:

@@ -102,7 +102,8 @@ def exposure(found: dict[str, Any]) -> Html:
 
 def drift(found: dict[str, Any]) -> Html:
     """How far each sensor has moved since the first join."""
-    top = parts.head("Drift", "How far readings have moved since this plant first took part, sensor by sensor.")
+    lead = "How far readings have moved since this plant first took part with these sensors and ranges, one by one."
+    top = parts.head("Drift", lead)
     if found["trouble"] is not None:
         return parts.joined([top, parts.notice(found["trouble"], "bad", "The drift is not known"), _json("/drift")])
     if found["drift"] is None:

@@ -82,7 +82,8 @@ class LocalRound:
         self._noise_record = NoiseRecord(exposure)
         self._noise = NoisyAnswers(self._noise_record, policy)
         self._lifts = ToldLifts(LiftRecord(exposure), policy)
-        self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure))
+        sensors = asset_type.sensors_fingerprint
+        self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure), sensors)
         self._answers = RowAnswers(asset_type, policy, masks)
         self._masks = masks
 

@@ -52,9 +52,10 @@ def drift_account(
         The record cannot be read or written.
     """
     rows = Vault(settings.data, asset_type).current().train.features
-    record, contract = DriftRecord(settings.exposure, looking=looking), asset_type.fingerprint
+    record, former = DriftRecord(settings.exposure, looking=looking), asset_type.fingerprint
+    sensors = asset_type.sensors_fingerprint
     try:
-        first = record.first(contract) if looking else record.begin(contract, rows, anew=anew)
+        first = record.first(sensors, former) if looking else record.begin(sensors, rows, former, anew=anew)
     finally:
         record.close()
     if first is None:

@@ -1,5 +1,8 @@
 r"""How far a plant's readings have moved since it first took part: one number, and for the plant itself each sensor's.
 
+Held against one another are readings under the same sensors, units and ranges, whatever classes and target the asset
+type has beside them; under other ones, which scale them otherwise, it begins anew.
+
 Of each sensor p the vault keeps the shares of the first rows in :data:`BINS` equal parts of its range. With F the share
 of rows at or below an edge, then and now, the distance is Kolmogorov and Smirnov's on these edges,
 
@@ -72,7 +75,7 @@ def drift(first: FirstRows, features: FloatArray) -> float:
 
 
 class DriftRecord:
-    """The first rows of each contract, in the private file of the exposure; in memory where no path is given."""
+    """The first rows by sensors and ranges, in the private file of the exposure; in memory where no path is given."""
 
     def __init__(self, path: Path | None, *, looking: bool = False) -> None:
         """Open or begin it, or only look at it; :class:`ExposureRecordError` where that is not possible."""
@@ -82,8 +85,16 @@ class DriftRecord:
         except (UnavailableError, sqlite3.Error) as error:
             raise self._error(error) from None
 
-    def first(self, contract: str) -> FirstRows | None:
-        """What later rows are held against; None before the first join."""
+    def first(self, sensors: str, former: str = "") -> FirstRows | None:
+        """What later rows are held against; None before the first join.
+
+        ``sensors`` is the asset type's ``sensors_fingerprint``, ``former`` the fingerprint of all of it, by which
+        records of before are kept.
+        """
+        found = self._read(sensors)
+        return self._read(former) if found is None and former else found
+
+    def _read(self, contract: str) -> FirstRows | None:
         try:
             found = self._base.execute(
                 "SELECT began, rows, shares FROM first_rows WHERE contract = ?", (contract,)
@@ -92,17 +103,19 @@ class DriftRecord:
             raise self._error(error) from None
         return None if found is None else FirstRows(found[0], found[1], np.frombuffer(found[2]).reshape(-1, BINS))
 
-    def begin(self, contract: str, features: FloatArray, *, anew: bool = False) -> FirstRows:
+    def begin(self, sensors: str, features: FloatArray, former: str = "", *, anew: bool = False) -> FirstRows:
         """What later rows are held against: these rows where there are none yet, or all is to begin ``anew``."""
-        known = None if anew else self.first(contract)
+        known = None if anew else self.first(sensors)
         if known is not None and known.shares.shape[0] == features.shape[1]:
             return known
-        begun = FirstRows(datetime.now(UTC).isoformat(), len(features), shares_below(features))
+        begun = self._read(former) if former and not anew else None
+        if begun is None or begun.shares.shape[0] != features.shape[1]:
+            begun = FirstRows(datetime.now(UTC).isoformat(), len(features), shares_below(features))
         try:
             with self._base:
                 self._base.execute(
                     "INSERT OR REPLACE INTO first_rows VALUES (?, ?, ?, ?)",
-                    (contract, begun.began, begun.rows, begun.shares.tobytes()),
+                    (sensors, begun.began, begun.rows, begun.shares.tobytes()),
                 )
         except sqlite3.Error as error:
             raise self._error(error) from None

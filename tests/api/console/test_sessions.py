@@ -147,8 +147,30 @@ def test_signing_in_leads_back_to_the_page_that_was_asked_for(world: Any, somebo
 
 def test_signing_in_leads_to_no_form_that_was_sent_without_a_session(world: Any, somebody: Any) -> None:
     """An address that takes a form alone would answer a reader 405, and a form is not sent again."""
-    asked = somebody(world).call("POST", "/console/plans/pumps/pause", headers={"Origin": "https://ballast"})
-    assert (asked.status_code, asked.headers["Location"]) == (303, "/console/sign-in")
+    origin = {"Origin": "https://ballast"}
+    elsewhere = "https://evil.example/console/plans/pumps"
+    for page in (None, "https://ballast/console/plans/pumps/check", elsewhere, "https://ballast/console//evil.example"):
+        headers = origin if page is None else origin | {"Referer": page}
+        asked = somebody(world).call("POST", "/console/plans/pumps/pause", headers=headers)
+        assert (asked.status_code, asked.headers["Location"]) == (303, "/console/sign-in?to=/console&unsent=true"), page
+
+
+def test_a_form_that_a_session_did_not_live_to_see_is_said_to_be_not_done(world: Any, somebody: Any) -> None:
+    headers = {"Origin": "https://ballast", "Referer": "https://ballast/console/runs?plan=pumps"}
+    before, person = world.snapshot(), somebody(world)
+    asked = person.call("POST", "/console/plans/pumps/pause", headers=headers)
+    assert asked.headers["Location"] == "/console/sign-in?to=/console/runs%3Fplan%3Dpumps&unsent=true"
+    page = person.get(asked.headers["Location"])
+    assert "nothing of what you sent was done" in text_of(page) and 'value="/console/runs?plan=pumps"' in page.text
+    assert "was done" not in text_of(person.get("/console/sign-in")) and world.snapshot() == before
+
+
+def test_a_part_of_a_page_that_is_sent_without_a_session_leaves_the_page(world: Any, somebody: Any) -> None:
+    """A plan's text is checked by a script: sent off to sign in, its writer would have lost it."""
+    headers = {"Origin": "https://ballast", "HX-Request": "true"}
+    answer = somebody(world).call("POST", "/console/plans/pumps/check", data={"text": "name = 1"}, headers=headers)
+    assert answer.status_code == 401 and "HX-Redirect" not in answer.headers
+    assert "Your session has ended, and nothing was done" in text_of(answer)
 
 
 def test_a_link_that_signs_in_by_itself_is_for_readers_at_this_host_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ _MISSING_NUMBERS = ("n/a", "#n/a", "null", "none", "nil", "-", "--")
 """Missing too, as infinities are, where all other cells of a column are numbers; among words they may be a value."""
 _MOST_CLASSES = 10
 """Whole numbers with more different values than that are a target."""
+_OTHERWISE_WRITTEN = re.compile(r"[-+]?\d+([.,]\d+)?\s*%?")
 _MOST_WORDS = 20
 """A column of text with more different values is left out; others become one column a value."""
 
@@ -74,6 +76,14 @@ def features_of(cells: NDArray[Any]) -> FloatArray | None:
     if len(values) > _MOST_WORDS:
         return None
     return np.stack([cells == value for value in values], axis=1).astype(np.float64)
+
+
+def otherwise_written(cells: NDArray[Any]) -> str:
+    """A number with a decimal comma or a % of a column that has more of numbers than classes may be; else empty."""
+    said = sorted({cell.strip() for cell in cells if not _is_missing_number(cell.strip().lower())})
+    if len(said) <= _MOST_CLASSES or not all(map(_OTHERWISE_WRITTEN.fullmatch, said)):
+        return ""
+    return next((cell for cell in said if not _is_number(cell)), "")
 
 
 def outcomes_of(cells: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from tests.benchmarks.accuracy.cells import FEWEST_ROWS, features_of, missing_cells, outcomes_of, read_lines
+from tests.benchmarks.accuracy.cells import (
+    FEWEST_ROWS,
+    features_of,
+    missing_cells,
+    otherwise_written,
+    outcomes_of,
+    read_lines,
+)
 
 MACHINE = "unit_number"
 """Column that names the machine of a row; it is no feature."""
@@ -74,17 +81,21 @@ def read_table(path: Path) -> Table:
     said += [f"columns that are mostly empty: {', '.join(header[j] for j in hollow)}"] if hollow else []
     columns, names = np.array(lines, dtype=object)[~missing].T[kept], [header[j] for j in kept]
     machines = columns[names.index(MACHINE)].astype(str) if MACHINE in names else None
-    parts, dropped, large = [], [], []
+    if number := otherwise_written(columns[-1]):
+        raise ValueError(f"{path.name}: a target is numbers with '.' and without '%', one is {number!r}")
+    parts, dropped, written, large = [], [], [], []
     for name, cells in zip(names[:-1], columns[:-1], strict=True):
         found = None if name == MACHINE else features_of(cells)
         if found is None and name != MACHINE:
-            dropped.append(name)
+            (written if otherwise_written(cells) else dropped).append(name)
         elif found is not None:
             (parts if np.abs(found).max() <= LARGEST else large).append((name, found))
     said += [f"columns of text: {', '.join(dropped)}"] if dropped else []
+    said += [f"columns of numbers that need '.' for ',' and no '%': {', '.join(written)}"] if written else []
     said += [f"columns with readings beyond {LARGEST:g}: {', '.join(name for name, _ in large)}"] if large else []
     if not parts:
-        raise ValueError(f"{path.name}: no column of numbers beside the label")
+        why = f", without {'; '.join(said)}" if said else ""
+        raise ValueError(f"{path.name}: no column of numbers beside the label{why}")
     features = np.column_stack([found for _, found in parts])
     return learnable(Table(path.stem, features, outcomes_of(columns[-1]), machines, tuple(said)))
 

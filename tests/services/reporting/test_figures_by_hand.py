@@ -60,6 +60,9 @@ def test_the_verdict_and_the_sites_of_a_diagnosis(
     told = version.model_copy(update={"worst_case_risk": 0.33, "objective": 0.31, "lower_bound": 0.3, "sites": sites})
     page = report_page(model_report(told, run, rounds))
     assert "The worst-case risk of the model is 0.33." in page
+    summed = told.model_copy(update={"reveal": "sums"})
+    # Plants tell it from above then, in steps: "is 0.33" beside "it is at most 0.31" could not both be true.
+    assert "The worst-case risk of the model is at most 0.33." in report_page(model_report(summed, run, rounds))
     assert "it is at most 0.31, and no model of its kind has one below 0.3:" in page
     assert named(page)["F-1, all held-out parts"] == "0.9" and named(page)["F-1, worst site"] == "0.8"
     table = columns(page, "Sites")
@@ -105,6 +108,7 @@ def test_the_scores_of_a_target(run: Run) -> None:
     assert (table["mean error (mm)"], table["R2"], table["coverage"]) == (
         ("0.21", "0.52"), ("0.9", "0.6"), ("0.97", "0.95")
     )
+    assert "cost of moving a target" in table and "cost of a flip" not in page
 
 
 def test_indices_of_plants_of_unlike_weight(version: ModelVersion) -> None:

@@ -20,6 +20,13 @@ def test_a_curve_says_what_its_scores_are(loss: LossName, said: str) -> None:
     assert said in tuning_section(a_curve(), loss)
 
 
+@pytest.mark.parametrize(("loss", "cost"), [
+    ("hinge", "radius by factor, cost of a flip, lift"), ("pinball", "radius by factor, cost of moving a target, lift"),
+])
+def test_a_target_is_moved_and_not_flipped(loss: LossName, cost: str) -> None:
+    assert cost in tuning_section(a_curve(), loss)
+
+
 @pytest.mark.parametrize(("lift", "said"), [
     (None, "no lift"), (SplineLiftSpec(kind="spline", segments=1), "spline 1"),
     (ProductLiftSpec(kind="products", features=(0, 1)), "products"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
+from services.contracts.machines.asset_type import AssetType
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.drift import (
@@ -110,6 +111,35 @@ def test_a_join_tells_both_figures_where_the_policy_says_so(
     assert later.drift is not None and later.drift > 0.2
     line = json.loads((site.folder / "ledger.jsonl").read_text().splitlines()[-1])
     assert (line["drift"], line["exposed"]) == (later.drift, 0.0), "in the ledger, as it left"
+
+
+def test_a_fault_class_more_forgets_no_drift_and_another_range_begins_anew(
+    make_site: Callable[..., Any], policy: SitePolicy, write_csv: Callable[..., Path], three_classes: AssetType
+) -> None:
+    """A class that the OEM added made it 0, no more than chance, at a plant whose readings had moved."""
+    site = make_site(policy=policy.model_copy(update=OPEN))
+    assert joined(site, 1).drift == 0.0
+    header, *rows = table(100)
+    write_csv([header, *([min(row[0] + 25.0, 100.0), *row[1:]] for row in rows)], "site/data.csv")
+    site.restarted(asset_type=three_classes)
+    moved = joined(site, 2).drift
+    assert moved is not None and moved > 0.2
+    flow, *others = three_classes.features
+    wider = (flow.model_copy(update={"high": flow.high + 1.0}), *others)
+    site.restarted(asset_type=three_classes.model_copy(update={"features": wider}))
+    assert joined(site, 3).drift == 0.0
+
+
+def test_first_rows_that_are_kept_by_the_whole_contract_are_held_against_too(tmp_path: Path) -> None:
+    """By an agent of before; whoever looks only, and the next join, find them."""
+    record = DriftRecord(tmp_path / "exposure.sqlite")
+    before, after = np.full((30, 2), 0.2), np.full((30, 2), 0.9)
+    record.begin("pump with two classes", before)
+    found = record.first("sensors", "pump with two classes")
+    assert found is not None and drift(found, after) == 1.0 and record.first("sensors") is None
+    assert drift(record.begin("sensors", after, "pump with two classes"), after) == 1.0
+    assert drift(record.begin("sensors", after, "pump with three classes"), after) == 1.0, "kept by the sensors now"
+    record.close()
 
 
 @pytest.mark.parametrize("named", ["tell_drift", "tell_exposure"])
