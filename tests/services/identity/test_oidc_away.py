@@ -24,7 +24,10 @@ from services.identity.oidc_keys import (
 )
 from tests.oidc_issuer import LocalIssuer, an_rsa_key
 from tests.services.identity.conftest import Clock, verifier
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import wait_until
+
+HANGS = 20.0
+"""Seconds after which a question that nobody lets go fails, so that who waits for it wrongly does, too."""
 
 
 class Hanging:
@@ -37,7 +40,7 @@ class Hanging:
     def __call__(self) -> list[PublicKey]:
         self.asked += 1
         if self.hangs:
-            assert self.let_go.wait(PATIENCE)
+            assert self.let_go.wait(HANGS)
             self.clock.now += LONGEST_SECONDS
             raise UnavailableError("the issuer cannot be asked: ReadTimeout")
         return [an_rsa_key(0)]
