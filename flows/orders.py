@@ -3,9 +3,9 @@
 What Prefect starts carries the name of a plan, and the id of a run where the store has one already; neither is
 believed. A run that is named must stand unfinished in the store, for that plan: an operator triggered it there, or its
 process was killed. A flow run without an id is one of the plan's schedule: the store's plan must have one that is not
-paused, and a date of it must have come since the plan was changed and since its last training; while the plan tunes
+paused, and a date of it must have come since its dates were set and since its last training; while the plan tunes
 alone, the date waits. A date's run is made with its entry in the audit trail, and with the lease of whoever asks, so
-that nobody else picks it up.
+that nobody else picks it up; in one transaction with a look at the plan, which may be paused or changed meanwhile.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 from prefect.server.schemas.schedules import CronSchedule
 
 from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
-from services.contracts.plans.plan import Plan
 from services.round_store.runs.run_rows import FINAL
 from services.round_store.store import RoundStore
 
@@ -29,7 +29,8 @@ SLACK_SECONDS = 30.0
 """By how much Prefect's clock may be ahead of the store's: so long a flow run waits for its date."""
 LATE = timedelta(hours=1)
 """How late a date may be taken of a plan that was changed and trained ahead of now alone."""
-
+JUST_COME = timedelta(minutes=10)
+"""So long after a date its flow run may still be starting: a plan that is changed meanwhile keeps the date."""
 TUNING_SECONDS = 2.0
 """Between two looks whether a tuning has ended, while a date's training waits for it."""
 
@@ -68,12 +69,14 @@ async def ordered_run(
             raise _refusal(plan, f"its next date is {due:%Y-%m-%d %H:%M} {due.tzname()}")
         if wait > 0:
             await sleep(wait)
+        made = order(store, record, due, owner, lease_seconds)
+        if made is not None:
+            return made
         unfinished = store.runs.unfinished_runs(plan)
-        if not unfinished:
-            return _made(store, record.plan, due, owner, lease_seconds)
-        if not unfinished[0].plan.tunes_only:
+        if unfinished and not unfinished[0].plan.tunes_only:
             return unfinished[0]
-        await sleep(TUNING_SECONDS)  # a tuning alone is not what the date asks for; then the plan may be another
+        if unfinished:
+            await sleep(TUNING_SECONDS)  # a tuning alone is not what the date asks for; then the plan may be another
 
 
 def _scheduled(store: RoundStore, plan: str) -> PlanRecord:
@@ -89,9 +92,14 @@ def _scheduled(store: RoundStore, plan: str) -> PlanRecord:
     return record
 
 
-def _made(store: RoundStore, plan: Plan, due: datetime, owner: str, lease_seconds: float) -> Run:
-    """New run of a date, with its audit entry."""
+def order(
+    store: RoundStore, record: PlanRecord, due: datetime, owner: str = "", lease_seconds: float = 0.0
+) -> Run | None:
+    """New run of a date, with its audit entry; None where the plan is another by now, or has an unfinished run."""
+    plan = record.plan
     with store.atomic() as unit:
+        if unit.plans.hold(plan.name) != record or unit.runs.unfinished_runs(plan.name):
+            return None
         run = unit.runs.create_run(plan)
         if owner:
             unit.runs.renew_lease(run.run_id, owner, lease_seconds)
@@ -109,12 +117,35 @@ async def next_date(record: PlanRecord, since: datetime) -> datetime:
     return date
 
 
-def _since(store: RoundStore, record: PlanRecord, at: datetime) -> datetime:
-    """When the plan was changed or trained last, leaving out what a clock that was ahead, and is put back, wrote."""
+async def missed_date(store: RoundStore, record: PlanRecord, at: datetime, earliest: datetime) -> datetime:
+    """First date at ``earliest`` or later that has come since the last training ended, or the next one.
+
+    A date that comes during a training is that training's.
+    """
+    return await next_date(record, max(earliest, _since(store, record, at, ended=True)))
+
+
+def _since(store: RoundStore, record: PlanRecord, at: datetime, *, ended: bool = False) -> datetime:
+    """When its dates were set or it trained last, leaving out what a clock that was ahead, and is put back, wrote."""
     latest = at + timedelta(seconds=SLACK_SECONDS)
     newest = store.runs.list_runs(plan=record.plan.name, limit=1, tunings=False, after=(latest, ""))
-    known = [moment for moment in (record.updated_at, *(run.created_at for run in newest)) if moment <= latest]
+    trained = [run.created_at if not ended else run.updated_at if run.status in FINAL else at for run in newest]
+    known = [moment for moment in (*_dates_set(store, record), *trained) if moment <= latest]
     return max(known, default=at - LATE)
+
+
+def _dates_set(store: RoundStore, record: PlanRecord) -> list[datetime]:
+    """Moments from which on the plan's dates hold; a change of anything else takes away none that has just come."""
+    versions = store.plans.versions(record.plan.name)
+    if not versions or versions[-1].created_at != record.updated_at:
+        return [record.updated_at]  # it was resumed, or brought back from the archive, since it was given
+    dates = (record.plan.cron, record.plan.timezone)
+    same = list(takewhile(lambda each: (each.plan.cron, each.plan.timezone) == dates, reversed(versions)))
+    begun = [
+        event.at for action in ("plan.resume", "plan.restore")
+        for event in store.audit.list_events(action=action, target=f"plan:{record.plan.name}", limit=1)
+    ]
+    return [same[-1].created_at, record.updated_at - JUST_COME, *begun]
 
 
 def _named(store: RoundStore, plan: str, run_id: str) -> Run:

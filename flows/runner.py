@@ -2,7 +2,7 @@
 
 The round store is the queue. A run that an operator triggered is pending there; a run whose process was killed is
 running there under a lease that has expired. Both become a Prefect flow run of the plan's deployment. What a schedule
-starts needs no help: Prefect does that, and the flow asks the store whether the date is one of the plan's.
+starts is Prefect's; the flow asks the store whether the date is one of the plan's, and a date that was lost is pending.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from flows.alias_watch import watch_aliases
 from flows.artifacts import forget_tables
 from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
+from flows.missed_dates import MissedDates
 from flows.retention import watch_retention
 from flows.retrain import retrain
 from flows.roll_call import RollCall
@@ -72,9 +73,11 @@ class Watcher:
 
     async def watch(self) -> None:
         """Look once a second, for ever; at the deployments more seldom."""
+        missed = MissedDates(self.context.store)
         for look in count():
             try:
                 await self.reconcile()
+                await missed.order(self._known.values())
                 if look % DEPLOYMENTS_EVERY == 0:
                     await self.put_right()
             except (BallastError, HTTPError, OSError) as error:
@@ -183,10 +186,9 @@ class Watcher:
         return abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
 
     async def _bury_unbegun(self, theirs: list[FlowRun]) -> None:
-        """Tell Prefect so of what an earlier process was killed in the midst of starting: the store knows no flow run.
+        """Tell Prefect so of what an earlier process was killed while starting: it would be pending there for ever.
 
-        Prefect would show it as pending for ever. One that is only scheduled is started by our runner; one that is in
-        its state since later than this process lives may be another living process's.
+        One that is only scheduled our runner starts; one in its state since this process lives may be another's.
         """
         for each in theirs:
             if (state := each.state) and state.type in BEGUN and state.timestamp < self._since:
@@ -226,10 +228,8 @@ async def serve() -> None:
             await watcher.find_archived()
             await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            work = (
-                watcher.watch(), runner.start(), watch_aliases(context), key_changed(context), roll_call.watch(),
-                watch_retention(context, client),
-            )
+            work = (watcher.watch(), runner.start(), watch_aliases(context), key_changed(context),
+                    roll_call.watch(), watch_retention(context, client))
             tasks = [asyncio.create_task(each) for each in work]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

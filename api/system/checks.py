@@ -48,8 +48,13 @@ class Finding(Contract):
     todo: str = ""
 
 
-def port(purpose: str, number: int, *, free: bool, ours: bool, other: Path | None = None) -> Finding:
-    """A port that the service wants is free, or held by the service; ``other``: home folder that its holder serves."""
+def port(
+    purpose: str, number: int, *, free: bool, ours: bool, other: Path | None = None, hangs: bool = False
+) -> Finding:
+    """A port that the service wants is free, or held by the service; ``other``: home folder that its holder serves.
+
+    ``hangs``: its holder serves our own home folder, and does not answer as it ought to.
+    """
     if other is not None:
         return Finding(
             check=f"port {number}", state="fail", said=f"held by what serves another home folder, {other}",
@@ -57,6 +62,11 @@ def port(purpose: str, number: int, *, free: bool, ours: bool, other: Path | Non
         )
     if ours:
         return Finding(check=f"port {number}", state="ok", said=f"{purpose} answers")
+    if hangs:
+        return Finding(
+            check=f"port {number}", state="fail", said=f"{purpose} holds it and does not answer",
+            todo="look at its log in the home folder's logs; where it stays so, stop `ballast up` and start it again",
+        )
     if free:
         return Finding(check=f"port {number}", state="ok", said=f"free for {purpose}, which does not run")
     return Finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,8 +21,8 @@ from services.bus.configuration import BusFiles, hears_websockets
 from services.bus.reload import running_pid
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
-from services.process.listeners import other_home
-from services.process.settings import FILE_NAME, Settings, bracketed
+from services.process.listeners import other_home, serves
+from services.process.settings import FILE_NAME, Settings, bracketed, reached_at
 
 SECRET_NAMES = (
     "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",
@@ -41,6 +42,7 @@ def ports(settings: Settings) -> Iterator[Finding]:
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)
         yield _port(home, "the NATS server", settings.nats.host, settings.nats.port,
+                    lambda: running_pid(files) is not None and _greets(settings.nats.host, settings.nats.port),
                     lambda: running_pid(files) is not None)
         if (web := settings.nats.websocket_port) is not None:
             yield _port(home, "the NATS server's WebSocket", settings.nats.host, web,
@@ -112,14 +114,28 @@ def _holds(path: Path) -> tuple[datetime, datetime] | None:
     return max(each.not_valid_before_utc for each in chain), min(each.not_valid_after_utc for each in chain)
 
 
-def _port(home: Path, purpose: str, host: str, number: int, ours: Callable[[], bool]) -> Finding:
+def _port(
+    home: Path, purpose: str, host: str, number: int, ours: Callable[[], bool], runs: Callable[[], bool] = bool,
+) -> Finding:
+    """A port: ``ours`` where what we want there answers, ``runs`` where it does at least run."""
     try:
         check_port_free(host, number, purpose)
     except ConflictError as error:
         if error.code != "port_taken" and not ours():  # ours may be there by a right that who looks does not have
             return checks.unusable_port(number, str(error))
-        return checks.port(purpose, number, free=False, ours=ours(), other=other_home(number, home))
+        answers = ours()
+        hangs = not answers and (runs() or serves(number, home))
+        return checks.port(purpose, number, free=False, ours=answers, other=other_home(number, home), hangs=hangs)
     return checks.port(purpose, number, free=True, ours=False)
+
+
+def _greets(host: str, number: int) -> bool:
+    """Whether a NATS server is at work behind a port: it speaks first, before TLS, with a line that begins so."""
+    try:
+        with socket.create_connection((reached_at(host), number), timeout=ANSWER_SECONDS) as connection:
+            return connection.recv(5) == b"INFO "
+    except OSError:
+        return False
 
 
 def _answers(url: str, said: bytes) -> bool:

@@ -1,7 +1,8 @@
 """Sends events to webhooks: in order, signed, again and again until they arrive, and not for ever.
 
 An event may arrive twice (its number says so), never out of order, and none is left out. A webhook that fails
-:data:`MOST_FAILURES` times in a row, over some two hours, is disabled; enabled again, it goes on from there.
+:data:`MOST_FAILURES` times in a row, over some two hours, is disabled; enabled again, it goes on from there. Where
+events that it was not sent are no longer kept by then, a message of the kind :data:`LOST` says so first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import httpx
@@ -39,6 +41,8 @@ MOST_FAILURES: Final = 14
 LONGEST_WAIT: Final = 3600.0  # seconds: a receiver that is back has its events within the hour
 AT_ONCE: Final = 100
 """Events that are sent to one webhook in a turn: faster than a run has rounds, with a look every two seconds."""
+LOST: Final = "events.lost"
+"""Kind of the message that says that events up to its number are gone; the stream has an event of this name."""
 Post = Callable[[str, bytes, dict[str, str]], int]
 
 
@@ -137,15 +141,16 @@ class Deliverer:
         if not webhooks.take(webhook.webhook_id, TURN_SECONDS):
             return
         webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
-        key, newest = signing_key(self._backend), self._backend.store.events.span()[1]
+        key, (oldest, newest) = signing_key(self._backend), self._backend.store.events.span()
+        if webhook.last_number + 1 < oldest:
+            lost = {"kind": LOST, "number": oldest - 1, "at": datetime.now(UTC).isoformat()}
+            if not self._sent(key, webhook, lost):
+                return
         due = self._backend.store.events.after(webhook.last_number, webhook.kinds, AT_ONCE)
         began = time.monotonic()
         for event in due:
-            found = deliver(key, webhook, message_of(event), self._send)
-            if not found.delivered:
-                self._failed(webhook, found.reason)
+            if not self._sent(key, webhook, message_of(event)):
                 return
-            webhooks.arrived(webhook.webhook_id, event.number, sent=True, release=False)
             if self._stop.is_set() or time.monotonic() - began > TIMEOUT_SECONDS:
                 break
         else:
@@ -154,6 +159,16 @@ class Deliverer:
                 webhooks.arrived(webhook.webhook_id, newest, sent=False, release=True)
                 return
         webhooks.arrived(webhook.webhook_id, event.number, sent=True, release=True)
+
+    def _sent(self, key: bytes, webhook: Webhook, message: dict[str, Any]) -> bool:
+        """Send a numbered message and note it; False where the turn is over: it was not taken, or the hook is gone."""
+        found = deliver(key, webhook, message, self._send)
+        if not found.delivered:
+            self._failed(webhook, found.reason)
+            return False
+        return self._backend.store.webhooks.arrived(
+            webhook.webhook_id, message["number"], sent=True, release=False
+        )
 
     def _failed(self, webhook: Webhook, reason: str) -> None:
         wait = wait_after(webhook.failures)

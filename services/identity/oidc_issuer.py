@@ -18,7 +18,10 @@ from services.contracts.errors import UnavailableError
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc_keys import NOT_KNOWN, KeyCache, PublicKey, read_keys
 
-TIMEOUT_SECONDS: Final = 5.0  # a request waits for it
+TIMEOUT_SECONDS: Final = 5.0
+"""To connect, and for each part of an answer."""
+LONGEST_SECONDS: Final = 10.0
+"""For a whole answer, however slowly it trickles in."""
 LARGEST_BYTES: Final = 512 * 1024  # of metadata or keys, which are some kB
 METADATA_SECONDS: Final = 3600.0  # they seldom change; keys are asked for sooner
 DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -102,7 +105,7 @@ class Issuer:
         """JSON object of an address. No redirect is followed, and no more is read than such an object takes."""
         # RFC 6749, section 2.3.1: both halves of the basic authentication are form-encoded first.
         login = None if secret is None else (quote(self.settings.client_id, safe=""), quote(secret, safe=""))
-        body = b""
+        body, began = b"", time.monotonic()
         try:
             with (
                 httpx.Client(verify=self._trust(), timeout=TIMEOUT_SECONDS) as client,
@@ -112,6 +115,8 @@ class Issuer:
                     body += part
                     if len(body) > LARGEST_BYTES:
                         raise self._away("its answer is too long")
+                    if time.monotonic() - began > LONGEST_SECONDS:
+                        raise self._away("its answer takes too long")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise self._away(type(error).__name__) from None
         if form is not None and answer.status_code in (400, 401, 403):

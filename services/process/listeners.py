@@ -27,6 +27,11 @@ def other_home(port: int, home: Path) -> Path | None:
     return None if not found or home in found else min(found)
 
 
+def serves(port: int, home: Path) -> bool:
+    """Whether what listens on a port is seen to serve ``home``."""
+    return home in set(_homes(port))
+
+
 def _homes(port: int) -> Iterator[Path]:
     sockets = {f"socket:[{inode}]" for inode in _listening(port)}
     if not sockets:

@@ -10,11 +10,12 @@ from sqlalchemy import update
 
 from flows.orders import ordered_run
 from services.contracts.errors import ConflictError
+from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
-from services.round_store.tables.plans import PlanRow
+from services.round_store.tables.plans import PlanRow, PlanVersionRow
 from services.round_store.tables.runs import RunRow
 from tests.flows.conftest import RIG
 
@@ -45,6 +46,15 @@ def next_three(after: datetime) -> datetime:
     """The next three o'clock."""
     day = after.replace(hour=3, minute=0, second=0, microsecond=0)
     return day if day >= after else day + timedelta(days=1)
+
+
+def changed_at(store: RoundStore, record: PlanRecord, at: datetime) -> None:
+    """Let a plan have been given its present version at another time."""
+    name = record.plan.name
+    with store.database.write() as session:
+        session.execute(update(PlanRow).where(PlanRow.name == name).values(updated_at=at))
+        of_it = update(PlanVersionRow).where(PlanVersionRow.name == name, PlanVersionRow.version == record.version)
+        session.execute(of_it.values(created_at=at))
 
 
 def end(store: RoundStore, run: Run) -> None:
@@ -179,14 +189,14 @@ async def test_a_plan_that_was_changed_waits_for_its_next_date(store: RoundStore
         await ask(store, "nightly", at=next_three(changed) - timedelta(minutes=1))
 
 
-async def test_dates_between_the_last_run_and_a_change_of_the_plan_are_gone(store: RoundStore) -> None:
-    end(store, store.runs.create_run(plan(store)))
-    with store.database.write() as session:
-        session.execute(update(RunRow).values(created_at=datetime.now(UTC) - timedelta(days=3)))
-    changed = store.plans.update(Plan(name="nightly", asset_type="rig", cron="0 3 * * *", max_rounds=7)).updated_at
+async def test_dates_long_before_a_change_of_the_plan_are_gone(store: RoundStore) -> None:
+    """Nobody started them then; only what has just come is kept."""
+    made = store.plans.create(Plan(name="nightly", asset_type="rig", cron="0 3 * * *"))
+    due = next_three(made.updated_at)
+    changed_at(store, store.plans.update(made.plan.model_copy(update={"max_rounds": 7})), due + timedelta(minutes=30))
     with pytest.raises(ConflictError, match="its next date"):
-        await ask(store, "nightly", at=next_three(changed) - timedelta(minutes=1))
-    assert (await ask(store, "nightly", at=next_three(changed))).plan.max_rounds == 7
+        await ask(store, "nightly", at=due + timedelta(minutes=31))
+    assert (await ask(store, "nightly", at=due + timedelta(days=1))).plan.max_rounds == 7
 
 
 async def test_a_date_leaves_its_entry_in_the_audit_trail_and_nobody_else_picks_it_up(store: RoundStore) -> None:

@@ -78,8 +78,11 @@ class WebhookRepository(Repository):
             )
             return rows_touched(taken) == 1
 
-    def arrived(self, webhook_id: str, number: int, *, sent: bool, release: bool) -> None:
-        """Note that all up to an event arrived, or concern nobody there (not ``sent``); give it back on ``release``."""
+    def arrived(self, webhook_id: str, number: int, *, sent: bool, release: bool) -> bool:
+        """Note that all up to an event arrived, or concern nobody there (not ``sent``); give it back on ``release``.
+
+        False where the webhook is gone: whoever sends to it stops.
+        """
         with self._scope.write() as session:
             now = utc_now(session)
             values: dict[str, object] = {"last_number": number}
@@ -87,7 +90,8 @@ class WebhookRepository(Repository):
                 values |= {"failures": 0, "last_failure": "", "delivered_at": now}
             if release:
                 values["due_at"] = now
-            session.execute(update(WebhookRow).where(WebhookRow.webhook_id == webhook_id).values(**values))
+            noted = session.execute(update(WebhookRow).where(WebhookRow.webhook_id == webhook_id).values(**values))
+            return rows_touched(noted) == 1
 
     def failed(self, webhook_id: str, reason: str, wait_seconds: float, most: int) -> Webhook | None:
         """Note a failure and when to try again; after ``most`` in a row disable it. None where it is gone."""

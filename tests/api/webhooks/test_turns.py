@@ -182,3 +182,46 @@ def test_those_that_are_always_busy_leave_a_turn_to_the_others(
     for _ in range(6):
         deliverer.look()
     assert sorted(asked[:3]) == sorted(asked[3:]) and len(set(asked)) == 3
+
+
+def test_a_webhook_that_is_removed_in_its_turn_is_sent_no_more(world: Any, receiver: Receiver) -> None:
+    """The turn may have a hundred events; they name plants."""
+    hook = add(world, receiver.url)["webhook"]["webhook_id"]
+    happen(world, *(f"plan-{number}" for number in range(5)))
+
+    def send(url: str, body: bytes, headers: dict[str, str]) -> int:
+        status = delivery.post(url, body, headers)
+        if len(receiver.heard) == 3:
+            assert world.call(Role.ADMINISTRATOR, "DELETE", f"{HOOKS}/{hook}").status_code == 200
+        return status
+
+    Deliverer(world.backend, send).look()
+    assert len(receiver.heard) == 3
+    assert world.backend.store.webhooks.list_webhooks() == []
+
+
+@pytest.mark.parametrize("kinds", [[], ["run.failed"]])
+def test_who_was_away_for_longer_than_events_are_kept_is_told_so(
+    world: Any, receiver: Receiver, kinds: list[str]
+) -> None:
+    hook = add(world, receiver.url, kinds=kinds)["webhook"]["webhook_id"]
+    happen(world, "one", "two")
+    Deliverer(world.backend).look()
+    receiver.heard.clear()
+    happen(world, "three", "four", "five")
+    store = world.backend.store
+    assert store.retention.drop_events(datetime.now(UTC) + timedelta(minutes=1)) > 0  # all but the newest
+    receiver.status = 503
+    Deliverer(world.backend).look()
+    receiver.status = 204
+    assert store.webhooks.get(hook).failures == 1
+    due_now(world)
+    for _ in range(2):
+        Deliverer(world.backend).look()
+    told = [json.loads(body) for _, body in receiver.heard]
+    newest = store.events.span()[1]
+    assert [each["kind"] for each in told] == ["events.lost", "events.lost", "run.failed"]  # the first was not taken
+    assert [each["number"] for each in told] == [newest - 1, newest - 1, newest]
+    happen(world, "six")
+    Deliverer(world.backend).look()
+    assert "events.lost" not in receiver.kinds()[3:]
