@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys
 from services.contracts.wire.messages import Kind
 from services.masking.unmasking import deliveries
 from services.site_agent.answers.local_solve import site_problems
+from services.site_agent.door import noisy_round
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.records.noise_account import NoiseRecord
@@ -161,3 +163,26 @@ def test_a_noisy_answer_isolates_nothing(new_party: Callable[..., NoisyParty]) -
     words(party, 1)
     figures = party.site.door._gate._exposure(Vault(party.site.source, party.site.asset_type).current().train).figures()
     assert (figures.vectors, figures.by_differences, figures.leveraged) == (0, 0, 0)
+
+
+def test_the_answers_of_the_last_runs_are_kept_and_the_run_of_longest_ago_is_forgotten(
+    new_party: Callable[..., NoisyParty], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise that was drawn anew for the same question would be averaged away, and be charged again."""
+    party, charged = new_party(), list[str]()
+    answers = noisy_round.NoisyAnswers(NoiseRecord(None), SitePolicy())
+    monkeypatch.setattr(noisy_round, "encode", lambda task: task.run_id.encode())
+    monkeypatch.setattr(answers, "_drawn", lambda task, *_: np.random.default_rng().integers(2**40, size=6))
+    monkeypatch.setattr(answers, "_charge", lambda *_: charged.append("charged"))
+
+    def told(run: int) -> Any:
+        task: Any = SimpleNamespace(run_id=f"{run:032x}")
+        return answers.words(task, party.cohort, [], "digest")
+
+    first = told(0)
+    later = [told(run) for run in range(1, noisy_round._RUNS_KEPT + 1)]
+    assert len(charged) == noisy_round._RUNS_KEPT + 1
+    for run, before in enumerate(later, start=1):
+        np.testing.assert_array_equal(told(run), before)
+    assert len(charged) == noisy_round._RUNS_KEPT + 1, "a repeat costs nothing"
+    assert (told(0) != first).any() and len(charged) == noisy_round._RUNS_KEPT + 2
