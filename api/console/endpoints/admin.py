@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -29,7 +30,7 @@ from services.contracts.reading import explain
 from services.round_store.database.schema import SCHEMA_REVISION
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
-PAGE: Final = 50  # entries of the trail on a page
+PAGE: Final = 50  # entries of the trail, or plants with their forms, on a page
 
 
 @router.get("/audit")
@@ -48,19 +49,23 @@ def audit_page(
 
 
 @router.get("/admin")
-def admin_page(request: Request, _: Administrator, backend: BackendDep) -> HTMLResponse:
-    """Show plants, tokens, sessions and the state of the system."""
-    return admin_view(request, backend)
+def admin_page(
+    request: Request, _: Administrator, backend: BackendDep, plant: str = "", offset: Offset = 0
+) -> HTMLResponse:
+    """Show plants, tokens and sessions; ``plant``: only those with this in their id or description."""
+    return admin_view(request, backend, plant=plant, offset=offset)
 
 
 def admin_view(
     request: Request, backend: BackendDep, status: int = 200, problem: str = "", made: NewToken | None = None,
-    code: NewCode | None = None,
+    code: NewCode | None = None, plant: str = "", offset: int = 0,
 ) -> HTMLResponse:
     """The page, with what was just made, which no other page shows, or what of a form does not fit."""
-    found = backend.store.tokens.list_tokens()
+    found, plants, wanted = backend.store.tokens.list_tokens(), backend.store.sites.list_sites(), plant.strip().lower()
+    like = [each for each in plants if wanted in each.site_id or wanted in each.description.lower()]
     return page(
-        request, "admin.html", status, sites=backend.store.sites.list_sites(), tokens=found,
+        request, "admin.html", status, sites=like[offset : offset + PAGE], more=len(like) > offset + PAGE,
+        offset=offset, step=PAGE, plant=plant, is_long=len(plants) > PAGE, tokens=found,
         sessions=backend.store.sessions.list_sessions(), asset_types=backend.store.asset_types.list_asset_types(),
         codes=backend.store.enrolment_codes.list_open(), made=made, code=code, problem=problem,
         settings=backend.settings, holders={each.token_id: each for each in found},
@@ -102,7 +107,7 @@ def enrol_site(request: Request, fields: Posted, caller: Administrator, backend:
             description=fields.get("description", "").strip(),
         )
         sites.enrol(backend, caller.actor, wanted)
-        return _back("plants")
+        return _to_plant(backend, wanted.site_id)
 
     return answered(request, backend, SiteEnrolment, enrol)
 
@@ -111,21 +116,21 @@ def enrol_site(request: Request, fields: Posted, caller: Administrator, backend:
 def suspend_site(site_id: str, fields: Posted, caller: Administrator, backend: BackendDep) -> Response:
     """Ask a plant no more, and cut its connection."""
     sites.suspend(backend, caller.actor, site_id, reason_of(fields))
-    return _back("plants")
+    return _to_plant(backend, site_id)
 
 
 @router.post("/admin/sites/{site_id}/activate")
 def activate_site(site_id: str, fields: Posted, caller: Administrator, backend: BackendDep) -> Response:
     """Ask a suspended plant again."""
     sites.activate(backend, caller.actor, site_id, reason_of(fields))
-    return _back("plants")
+    return _to_plant(backend, site_id)
 
 
 @router.post("/admin/sites/{site_id}/remove")
 def remove_site(site_id: str, fields: Posted, caller: Administrator, backend: BackendDep) -> Response:
     """End a plant's enrolment; a reason is needed."""
     sites.remove(backend, caller.actor, site_id, reason_of(fields, needed=True))
-    return _back("plants")
+    return _to_plant(backend, site_id)
 
 
 @router.post("/admin/sites/{site_id}/key")
@@ -137,7 +142,7 @@ def rotate_key(request: Request, site_id: str, fields: Posted, caller: Administr
             reason=reason_of(fields),
         )
         sites.rotate_key(backend, caller.actor, site_id, change)
-        return _back("plants")
+        return _to_plant(backend, site_id)
 
     return answered(request, backend, KeyChange, rotate)
 
@@ -175,6 +180,13 @@ def end_session(session_id: str, fields: Posted, caller: Administrator, backend:
 
 def _back(part: str) -> Response:
     return RedirectResponse(f"{CONSOLE}/admin#{part}", 303, headers=HEADERS)
+
+
+def _to_plant(backend: BackendDep, site_id: str) -> Response:
+    """To the plants; where they are more than a page, to the one that was changed."""
+    if len(backend.store.sites.list_sites()) <= PAGE:
+        return _back("plants")
+    return RedirectResponse(f"{CONSOLE}/admin?plant={quote(site_id)}#plants", 303, headers=HEADERS)
 
 
 def number_of(fields: Fields, name: str, default: float) -> float:

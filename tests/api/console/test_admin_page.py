@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from api.console.endpoints.admin import PAGE
 from services.plant_simulator.assets import builtin_asset_type
 from tests.api.conftest import open_world
 
@@ -77,3 +78,30 @@ def test_an_administrator_makes_a_code_that_is_shown_once_and_may_be_revoked(
         answer = person.post("/console/admin/codes", **told)
         assert answer.status_code == status and why in reading(answer), told
     assert len(store.enrolment_codes.list_codes("plant-8")) == 1, "nothing was made"
+
+
+def test_hundreds_of_plants_are_shown_page_by_page_and_are_looked_for(
+    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str], reading: Callable[..., str]
+) -> None:
+    person, store = signed_in(world), world.backend.store
+
+    def shown(address: str) -> list[str]:
+        return re.findall(r'<tr><th scope="row" class="wrap">([a-z0-9-]+)(?:<br>|</th>)', person.get(address).text)
+
+    def plants(address: str) -> list[str]:
+        return [name for name in shown(address) if name in known]
+
+    known = {site.site_id for site in store.sites.list_sites()}
+    assert plants("/console/admin") == sorted(known) and "Id or description" not in person.get("/console/admin").text
+    for number in range(2 * PAGE + 1 - len(known)):
+        store.sites.enrol(f"mill-{number:03}", new_key(), ("triplex-pump",), "by the SEA" if number == 7 else "")
+    known = {site.site_id for site in store.sites.list_sites()}
+    pages = [plants(f"/console/admin?offset={offset}") for offset in (0, PAGE, 2 * PAGE)]
+    assert [len(names) for names in pages] == [PAGE, PAGE, 1] and sum(pages, []) == sorted(known)
+    first, last = (person.get(f"/console/admin?offset={offset}").text for offset in (0, 2 * PAGE))
+    assert 'rel="next"' in first and 'rel="prev"' not in first and 'rel="next"' not in last and 'rel="prev"' in last
+    assert plants("/console/admin?plant=mill-00") == [f"mill-{number:03}" for number in range(10)]
+    assert plants("/console/admin?plant=%20by+the+sea") == ["mill-007"]
+    assert "No plant like this" in reading(person.get("/console/admin?plant=nowhere"))
+    changed = person.post("/console/admin/sites/mill-042/suspend", reason="storm")
+    assert changed.headers["location"] == "/console/admin?plant=mill-042#plants"
