@@ -30,13 +30,13 @@ class MissedDates:
     _next: dict[str, tuple[PlanRecord, datetime]] = field(default_factory=dict)
     _began: datetime | None = None
 
-    async def order(self, records: Iterable[PlanRecord]) -> None:
-        """Make a pending run of each date that is missed; of more than an hour before this process began none.
+    async def order(self, records: Iterable[PlanRecord]) -> list[str]:
+        """Make a pending run of each date that is missed, and name their plans.
 
-        What is longer ago may be of before a backup was restored. The store is asked when a date has come, not at
-        every look.
+        Of a date more than an hour before this process began none is made: that may be of before a backup was restored.
+        The store is asked when a date has come, not at every look.
         """
-        now = self.now()
+        now, ordered = self.now(), list[str]()
         self._began = began = self._began or now
         for record in records:
             name = record.plan.name
@@ -47,3 +47,5 @@ class MissedDates:
             self._next[name] = record, due
             if now >= max(due, began) + PATIENCE and (run := order(self.store, record, due)) is not None:
                 LOG.warning("plan %s: nothing started its date %s; run %s does", name, f"{due:%F %H:%M}", run.run_id)
+                ordered.append(name)
+        return ordered

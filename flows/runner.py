@@ -25,14 +25,14 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
 from prefect.schedules import Cron
-from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from flows.alias_watch import watch_aliases
 from flows.artifacts import forget_tables
 from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
-from flows.missed_dates import MissedDates
+from flows.lost_flow_runs import BEGUN, mark_crashed, mark_unfinished
+from flows.missed_dates import PATIENCE, MissedDates
 from flows.retention import watch_retention
 from flows.retrain import retrain
 from flows.roll_call import RollCall
@@ -53,7 +53,6 @@ WATCH_SECONDS = 1.0  # how long a triggered run waits at most
 DEPLOYMENTS_EVERY = 15  # looks between two at whether Prefect has the deployments as they were made
 MOST_ATTEMPTS = 5  # a run whose process died so often will not do better
 BEGIN_SECONDS = 60.0  # from a flow run's beginning, by whichever process, to its lease: packages are loaded meanwhile
-BEGUN = frozenset({StateType.PENDING, StateType.RUNNING})
 KEY_SECONDS = 2.0  # between two looks whether the coordinator has another key
 
 
@@ -77,7 +76,9 @@ class Watcher:
         for look in count():
             try:
                 await self.reconcile()
-                await missed.order(self._known.values())
+                for name in await missed.order(self._known.values()):
+                    # No run of the plan was unfinished, so what Prefect has of it from before drives nothing.
+                    await mark_unfinished(self.client, self.deployments[name], datetime.now(UTC) - PATIENCE)
                 if look % DEPLOYMENTS_EVERY == 0:
                     await self.put_right()
             except (BallastError, HTTPError, OSError) as error:
@@ -141,7 +142,7 @@ class Watcher:
             await asyncio.to_thread(self.context.store.runs.finish_run, run.run_id, "failed", said)
             return
         if run.flow_run_id and run.status == "running":
-            await self._mark_crashed(UUID(run.flow_run_id))
+            await mark_crashed(self.client, UUID(run.flow_run_id))
         theirs = await self._flow_runs_of(run)
         if run.run_id not in self._started:
             await self._bury_unbegun(theirs)
@@ -192,19 +193,8 @@ class Watcher:
         """
         for each in theirs:
             if (state := each.state) and state.type in BEGUN and state.timestamp < self._since:
-                await self._mark_crashed(each.id)
+                await mark_crashed(self.client, each.id)
                 self._buried.add(each.id)
-
-    async def _mark_crashed(self, flow_run_id: UUID) -> None:
-        """Tell Prefect that the flow run of a killed process is over; it would show it as running for ever."""
-        try:
-            state = (await self.client.read_flow_run(flow_run_id)).state
-            if state is not None and not state.is_final():
-                await self.client.set_flow_run_state(
-                    flow_run_id, Crashed(message="its process is gone; the run goes on in a new flow run"), force=True
-                )
-        except ObjectNotFound:
-            LOG.info("flow run %s is not known to this Prefect server", flow_run_id)
 
 
 async def key_changed(context: FlowContext) -> None:

@@ -109,8 +109,11 @@ class Watch:
     async def look(self, at: datetime) -> list[Run]:
         """Runs that are unfinished after a look at a moment."""
         self.moment = at
-        await self.missed.order(self.store.plans.list_plans())
-        return self.store.runs.unfinished_runs()
+        before = {run.run_id for run in self.store.runs.unfinished_runs()}
+        names = await self.missed.order(self.store.plans.list_plans())
+        found = self.store.runs.unfinished_runs()
+        assert names == [run.plan.name for run in found if run.run_id not in before]
+        return found
 
 
 def created_at(store: RoundStore, run: Run, at: datetime) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.objects import State
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.states import Pending, Running, Scheduled
 
 from flows import deployments
 from flows.deployments import changed, named
+from flows.lost_flow_runs import mark_unfinished
 from services.contracts.history.records import PlanRecord
 from services.contracts.plans.plan import Plan
 from tests.journeys.works import PREFECT_SECRET
@@ -92,4 +95,29 @@ async def test_deployments_are_found_by_name_among_those_of_our_flow_alone(
         asked.clear()
         assert await named(client, FLOW, []) == {} and asked == []
         for its in ours.values():
+            await client.delete_deployment(its)
+
+
+async def test_flow_runs_that_were_lost_are_over_and_no_others(prefect_url: str) -> None:
+    """Of the plan's own, those that began before the moment; what is only scheduled is started yet."""
+    async with PrefectClient(prefect_url, auth_string=PREFECT_SECRET) as client:
+        ours, theirs = [await deploy(client, FLOW, record(name)) for name in ("lost", "at-work")]
+
+        async def begun(deployment: UUID, state: State[Any]) -> UUID:
+            return (await client.create_flow_run_from_deployment(deployment, state=state)).id
+
+        running, pending, scheduled = [await begun(ours, each) for each in (Running(), Pending(), Scheduled())]
+        other = await begun(theirs, Running())
+
+        async def types() -> list[str]:
+            found = [(await client.read_flow_run(each)).state for each in (running, pending, scheduled, other)]
+            return [each.type.value for each in found if each is not None]
+
+        before = ["RUNNING", "PENDING", "SCHEDULED", "RUNNING"]
+        assert await types() == before
+        await mark_unfinished(client, ours, datetime.now(UTC) - timedelta(minutes=1))
+        assert await types() == before
+        await mark_unfinished(client, ours, datetime.now(UTC) + timedelta(minutes=1))
+        assert await types() == ["CRASHED", "CRASHED", "SCHEDULED", "RUNNING"]
+        for its in (ours, theirs):
             await client.delete_deployment(its)
