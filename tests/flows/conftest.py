@@ -240,3 +240,12 @@ def unasked_works(
     """A works whose plants have told nothing yet: a guard goes by all that has left, and may let a later step not."""
     with opening_works(tmp_path, new_sqlite(), RIG, rig_sources(tmp_path)) as opened:
         yield opened
+
+
+@pytest.fixture
+def store(new_sqlite: Callable[[], str]) -> Iterator[RoundStore]:
+    """A store of its own that knows the rig."""
+    opened = RoundStore.open(new_sqlite())
+    opened.asset_types.add(RIG)
+    yield opened
+    opened.close()

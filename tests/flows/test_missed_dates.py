@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,16 +17,7 @@ from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 from services.round_store.tables.runs import RunRow
-from tests.flows.conftest import RIG
 from tests.flows.test_orders import ask, changed_at, end, next_three
-
-
-@pytest.fixture
-def store(new_sqlite: Callable[[], str]) -> Iterator[RoundStore]:
-    opened = RoundStore.open(new_sqlite())
-    opened.asset_types.add(RIG)
-    yield opened
-    opened.close()
 
 
 def nightly(store: RoundStore, **changes: object) -> PlanRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,15 +16,6 @@ from services.contracts.plans.plan import Plan
 from services.round_store.store import RoundStore
 from services.round_store.tables.plans import PlanRow, PlanVersionRow
 from services.round_store.tables.runs import RunRow
-from tests.flows.conftest import RIG
-
-
-@pytest.fixture
-def store(new_sqlite: Callable[[], str]) -> Iterator[RoundStore]:
-    opened = RoundStore.open(new_sqlite())
-    opened.asset_types.add(RIG)
-    yield opened
-    opened.close()
 
 
 def plan(store: RoundStore, cron: str | None = "0 3 * * *", *, name: str = "nightly", paused: bool = False) -> Plan:
