@@ -29,6 +29,7 @@ class MissedDates:
     now: Callable[[], datetime] = utc_now
     _next: dict[str, tuple[PlanRecord, datetime]] = field(default_factory=dict)
     _began: datetime | None = None
+    _looked: datetime | None = None
 
     async def order(self, records: Iterable[PlanRecord]) -> list[str]:
         """Make a pending run of each date that is missed, and name their plans.
@@ -37,7 +38,11 @@ class MissedDates:
         The store is asked when a date has come, not at every look.
         """
         now, ordered = self.now(), list[str]()
-        self._began = began = self._began or now
+        if self._looked is not None and now < self._looked:  # the clock was put back: what was due by it is not now
+            self._began = None
+            self._next.clear()
+        self._looked, self._began = now, self._began or now
+        began = self._began
         for record in records:
             name = record.plan.name
             known, due = self._next.get(name, (None, now))

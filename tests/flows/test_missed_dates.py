@@ -175,3 +175,22 @@ async def test_what_has_no_date_now_is_not_asked_for(store: RoundStore, how: str
     else:
         getattr(store.plans, f"set_{how}")("nightly", True)
     assert await watch.look(due + timedelta(minutes=4)) == known
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_a_date_that_was_started_by_a_clock_that_was_ahead_is_made_up_for(
+    store: RoundStore, is_there: bool
+) -> None:
+    """Prefect starts a date once: by the clock of then it has, and the store refused it or trained for that time."""
+    due = next_three(nightly(store).updated_at)
+    ahead = due + timedelta(days=40)
+    run = await ordered_run(store, "nightly", None, now=lambda: ahead)
+    end(store, run)
+    created_at(store, run, ahead)
+    watch = Watch(store, due - timedelta(minutes=1))
+    if is_there:  # the process has looked by that clock, which is put back
+        watch = Watch(store, ahead)
+        assert await watch.look(ahead + timedelta(minutes=1)) == []
+        assert await watch.look(due - timedelta(minutes=1)) == []
+    assert await watch.look(due + timedelta(seconds=1)) == []
+    assert [made.run_id != run.run_id for made in await watch.look(due + timedelta(seconds=181))] == [True]
