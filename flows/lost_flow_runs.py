@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -15,7 +16,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateType,
 )
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
@@ -35,13 +36,24 @@ async def mark_crashed(client: PrefectClient, flow_run_id: UUID) -> None:
         LOG.info("flow run %s is not known to this Prefect server", flow_run_id)
 
 
+async def mark_begun(client: PrefectClient, flow_runs: Iterable[FlowRun], before: datetime) -> set[UUID]:
+    """The same of those that began before a moment and are not over; their ids.
+
+    One that is only scheduled is not among them: a runner starts it.
+    """
+    lost = {
+        each.id for each in flow_runs if (state := each.state) and state.type in BEGUN and state.timestamp < before
+    }
+    for flow_run_id in lost:
+        await mark_crashed(client, flow_run_id)
+    return lost
+
+
 async def mark_unfinished(client: PrefectClient, deployment: UUID, before: datetime) -> None:
-    """The same of all flow runs of a deployment that are in their state since before a moment, and are not over."""
+    """The same of all flow runs of a deployment."""
     begun = FlowRunFilterState(type=FlowRunFilterStateType(any_=sorted(BEGUN)))
     found = await client.read_flow_runs(
         flow_run_filter=FlowRunFilter(state=begun),
         deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment])),
     )
-    for each in found:
-        if each.state is not None and each.state.timestamp < before:
-            await mark_crashed(client, each.id)
+    await mark_begun(client, found, before)

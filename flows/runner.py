@@ -31,7 +31,7 @@ from flows.alias_watch import watch_aliases
 from flows.artifacts import forget_tables
 from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
-from flows.lost_flow_runs import BEGUN, mark_crashed, mark_unfinished
+from flows.lost_flow_runs import BEGUN, mark_begun, mark_crashed, mark_unfinished
 from flows.missed_dates import PATIENCE, MissedDates
 from flows.retention import watch_retention
 from flows.retrain import retrain
@@ -145,7 +145,8 @@ class Watcher:
             await mark_crashed(self.client, UUID(run.flow_run_id))
         theirs = await self._flow_runs_of(run)
         if run.run_id not in self._started:
-            await self._bury_unbegun(theirs)
+            # Those that an earlier process was killed while starting; one that began since may be another process's.
+            self._buried |= await mark_begun(self.client, theirs, self._since)
         if any(self._is_begun_elsewhere(run, each) for each in theirs):
             return
         self._attempts[at] += 1
@@ -185,16 +186,6 @@ class Watcher:
         if (state := each.state) is None or state.type not in BEGUN | {StateType.SCHEDULED} or str(each.id) in known:
             return False
         return abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
-
-    async def _bury_unbegun(self, theirs: list[FlowRun]) -> None:
-        """Tell Prefect so of what an earlier process was killed while starting: it would be pending there for ever.
-
-        One that is only scheduled our runner starts; one in its state since this process lives may be another's.
-        """
-        for each in theirs:
-            if (state := each.state) and state.type in BEGUN and state.timestamp < self._since:
-                await mark_crashed(self.client, each.id)
-                self._buried.add(each.id)
 
 
 async def key_changed(context: FlowContext) -> None:

@@ -20,7 +20,7 @@ from api.models.schemas import ChampionChange, ModelDetail, VersionDetail
 from services.contracts.access.enrolment_records import CodeState, EnrolmentRecord
 from services.contracts.evaluation.diagnosis import DiagnoseResponse
 from services.contracts.evaluation.estimate import EstimateResponse
-from services.contracts.history.events import Event, EventKind
+from services.contracts.history.events import LOST, Event, EventKind
 from services.contracts.history.records import PlanRecord, PlanVersion
 from services.contracts.history.run import OrderedRun, RoundRecord, Run
 from services.contracts.history.site import Site
@@ -188,7 +188,7 @@ class Client:
                     told[name] = value
                 elif told:
                     event, told = told, {}
-                    if event.get("event") == "events.lost":
+                    if event.get("event") == LOST:
                         raise EventsLostError(int(event["id"]))
                     if "id" in event:  # a browser keeps it, too, where no event comes with it
                         yield int(event["id"]), _read(Event, json.loads(event["data"])) if "data" in event else None

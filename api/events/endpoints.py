@@ -18,13 +18,12 @@ from api.web.authenticator import Caller, TokenAuthenticator
 from api.web.limits import UNBUFFERED
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
-from services.contracts.history.events import EventKind
+from services.contracts.history.events import LOST, EventKind
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 ROUTERS = (router,)
 QUIET_SECONDS: Final = 15.0
 """After so long without an event a comment is sent; the token is looked at again so often, events or not."""
-LOST: Final = "events.lost"
 
 
 class EventStream(StreamingResponse):

@@ -18,7 +18,7 @@ State = Literal["ok", "warn", "fail"]
 SKEW_WARN: Final = timedelta(seconds=2)
 SKEW_FAIL: Final = timedelta(seconds=30)
 """Leases last ten seconds: clocks further apart than they let two processes drive one run."""
-LOW_BYTES: Final = 2 * 10**9  # below it there is a warning: some weeks of a small service
+LOW_BYTES: Final = 2 * 10**9  # of room on the disk; below it there is a warning
 EXPIRES_SOON: Final = timedelta(days=30)
 BACKUP_AGE: Final = timedelta(days=7)
 STUCK: Final = timedelta(minutes=10)

@@ -41,12 +41,15 @@ def ports(settings: Settings) -> Iterator[Finding]:
                 lambda: _answers(f"{settings.api.url}/healthz", b'"version"'))
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)
+
+        def runs() -> bool:
+            return running_pid(files) is not None
+
         yield _port(home, "the NATS server", settings.nats.host, settings.nats.port,
-                    lambda: running_pid(files) is not None and _greets(settings.nats.host, settings.nats.port),
-                    lambda: running_pid(files) is not None)
+                    lambda: runs() and _greets(settings.nats.host, settings.nats.port), runs)
         if (web := settings.nats.websocket_port) is not None:
             yield _port(home, "the NATS server's WebSocket", settings.nats.host, web,
-                        lambda: running_pid(files) is not None and hears_websockets(files, web))
+                        lambda: runs() and hears_websockets(files, web))
     if not settings.prefect.api_url:
         yield _port(home, "the Prefect server", settings.prefect.host, settings.prefect.port,
                     lambda: _answers(f"{settings.prefect_api_url}/health", b"true"))

@@ -22,7 +22,7 @@ from services.round_store.database.queries import MAX_PAGE
 
 Item = TypeVar("Item")
 Key = tuple[Any, ...]
-LONGEST: Final = 500  # characters of a cursor; ours have fewer than 200
+LONGEST: Final = 500  # characters of a cursor: a path and a sorting key in base 64
 NO_CURSOR: Final = 'this is no cursor of this list: take it from rel="next" of the header Link'
 Cursor = Annotated[
     str | None, Query(max_length=LONGEST, description='where the page begins, from rel="next" of the header `Link`')

@@ -2,7 +2,8 @@
 
 An event may arrive twice (its number says so), never out of order, and none is left out. A webhook that fails
 :data:`MOST_FAILURES` times in a row, over some two hours, is disabled; enabled again, it goes on from there. Where
-events that it was not sent are no longer kept by then, a message of the kind :data:`LOST` says so first.
+events that it was not sent are no longer kept by then, a message that they are lost comes first, with the number of
+the last of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from api.backend.wiring import Backend
 from api.webhooks.schemas import Delivery
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
-from services.contracts.history.events import Event, Webhook
+from services.contracts.history.events import LOST, Event, Webhook
 from services.identity.service_keys import WEBHOOKS
 from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, secret_of, signature
 from services.process.command_line import product_version
@@ -41,8 +42,6 @@ MOST_FAILURES: Final = 14
 LONGEST_WAIT: Final = 3600.0  # seconds: a receiver that is back has its events within the hour
 AT_ONCE: Final = 100
 """Events that are sent to one webhook in a turn: faster than a run has rounds, with a look every two seconds."""
-LOST: Final = "events.lost"
-"""Kind of the message that says that events up to its number are gone; the stream has an event of this name."""
 Post = Callable[[str, bytes, dict[str, str]], int]
 
 

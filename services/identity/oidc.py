@@ -26,7 +26,7 @@ from services.identity.oidc_keys import NOT_KNOWN
 from services.identity.subjects import LONGEST_SUBJECT, role_of, subject_id, subject_name
 
 LOG = logging.getLogger("ballast.identity")
-LONGEST_TOKEN: Final = 16 * 1024  # characters; servers take headers of some 16 kB
+LONGEST_TOKEN: Final = 16 * 1024  # characters; nothing longer is parsed
 BEARER_TYPES: Final = frozenset({"at+jwt", "application/at+jwt", "jwt"})
 """Header ``typ`` of access tokens: of RFC 9068, and of issuers from before it. Others (logout tokens, ...) are not."""
 ID_TOKEN_TYPES: Final = frozenset({"jwt", ""})

@@ -106,9 +106,9 @@ class KeyCache:
         if len(found) != 1:
             self._ask(RETRY_SECONDS if self._failure else REFRESH_SECONDS, wait=True)
             found = self._among(kid, algorithm)
-        if len(found) != 1 and self._failure:
-            raise UnavailableError(self._failure, code="issuer_unavailable")
         if len(found) != 1:
+            if self._failure:
+                raise UnavailableError(self._failure, code="issuer_unavailable")
             named = "which names no key" if kid is None else "with its key id"
             LOG.info("a token of the issuer does not hold: %d of the issuer's keys fit it, %s", len(found), named)
             raise UnauthenticatedError(NOT_KNOWN)

@@ -26,7 +26,7 @@ from services.round_store.store import RoundStore
 
 FOLLOW_SECONDS = 1.0
 """Between two looks at the sites: a plant whose key was enrolled a moment ago tries for three seconds."""
-STOP_SECONDS = 10.0  # a NATS server that has nobody left to tell ends within one or two
+STOP_SECONDS = 10.0  # to end by itself, before it is killed
 KEPT = ("server.pem", "server.key", "ca.pem", "nats.conf", "users.conf", "coordinator.pub")
 """What a server's folder holds before it has run."""
 

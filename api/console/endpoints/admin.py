@@ -178,15 +178,14 @@ def end_session(session_id: str, fields: Posted, caller: Administrator, backend:
     return _back("sessions")
 
 
-def _back(part: str) -> Response:
-    return RedirectResponse(f"{CONSOLE}/admin#{part}", 303, headers=HEADERS)
+def _back(part: str, query: str = "") -> Response:
+    return RedirectResponse(f"{CONSOLE}/admin{query}#{part}", 303, headers=HEADERS)
 
 
 def _to_plant(backend: BackendDep, site_id: str) -> Response:
     """To the plants; where they are more than a page, to the one that was changed."""
-    if len(backend.store.sites.list_sites()) <= PAGE:
-        return _back("plants")
-    return RedirectResponse(f"{CONSOLE}/admin?plant={quote(site_id)}#plants", 303, headers=HEADERS)
+    is_long = len(backend.store.sites.list_sites()) > PAGE
+    return _back("plants", f"?plant={quote(site_id)}" if is_long else "")
 
 
 def number_of(fields: Fields, name: str, default: float) -> float:

@@ -18,6 +18,8 @@ refused, for its answer would isolate rows; ``site.drifted``: a site that joined
 :data:`DRIFTED` or more."""
 DRIFTED = 0.2
 """Drift, from 0 to 1, from which on somebody should look."""
+LOST = "events.lost"
+"""What a stream, and a webhook, is told first where events that it has not had are kept no more; no event is of it."""
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 

@@ -27,7 +27,7 @@ _WIDER = 4.0
 """Angles in the four numbers may be some three times those of the sums themselves, whose readings are not centred."""
 _SUMS = 25_000  # of one vector: 18 500 differences of differences, and pairs with up to 4096
 _CELLS_A_ROW = 128  # few rows share one, so few are looked at
-_MOST_CELLS = 2**20  # a megabyte or so
+_MOST_CELLS = 2**20  # of which two arrays of 4 MB are kept
 
 
 class ChanceRows:
