@@ -31,6 +31,7 @@ from tests.chaos.watch import Watch
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.simulation.plants import RIG
+from tests.standstill import stands
 from tests.waiting import wait_until
 
 TERMS = tuple(SiteTermsRecord(site_id=site, weight=0.5, radius=0.1, n_samples=9) for site in ("a", "b"))
@@ -128,11 +129,10 @@ def test_faults_befall_a_real_server(tmp_path: Path) -> None:
     files, port = BusFiles(tmp_path / "bus"), free_port()
     prepare(files, host="127.0.0.1", port=port, host_names=["127.0.0.1"], site_keys={})
     server = start(files, host="127.0.0.1", port=port)
-    state = Path(f"/proc/{server.pid}/stat")
     try:
         assert b"nats-server" in command_line(server.pid) and server.pid in descendants(os.getpid())
         assert send(server.pid, signal.SIGSTOP)
-        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "stop")
+        wait_until(lambda: stands(server.pid), "standstill")
         assert fill_disk(server.pid, True)
         limits = Path(f"/proc/{server.pid}/limits").read_text()
         assert next(line for line in limits.splitlines() if line.startswith("Max file size")).split()[3] == "1"

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.standstill import stand_still
+
 
 @contextmanager
 def standing(works: Any, site: str) -> Iterator[None]:
     """A plant's agent is stopped while inside, and goes on afterwards."""
-    works.agents[site].send_signal(signal.SIGSTOP)
+    stand_still(works.agents[site].pid)
     try:
         yield
     finally:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import ssl
 from asyncio import constants
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from services.process.ended_connections import end_connection
 from services.process.ended_tasks import give_up
 from tests.nats_server import start
 from tests.ports import free_port
+from tests.standstill import stand_still
 from tests.waiting import PATIENCE
 
 HOST = "127.0.0.1"
@@ -52,7 +51,7 @@ def test_a_close_that_was_given_up_is_finished(bus: tuple[BusFiles, int, int]) -
 
     async def close_twice() -> None:
         client, below = await connected(files, port)
-        os.kill(process, signal.SIGSTOP)  # it says no farewell
+        stand_still(process)  # it says no farewell
         closing = asyncio.ensure_future(client.close())
         while not client.is_closed:
             await asyncio.sleep(0)
@@ -73,7 +72,7 @@ def test_a_server_that_does_not_answer_is_left_soon(
 
     async def close() -> None:
         client, below = await connected(files, port)
-        os.kill(process, signal.SIGSTOP)
+        stand_still(process)
         await asyncio.wait_for(end_connection(client, 0.2), PATIENCE)
         assert below.is_closing()
 

@@ -23,6 +23,7 @@ from services.process.listeners import other_home
 from services.process.settings import Settings
 from tests.nats_server import start
 from tests.ports import free_port
+from tests.standstill import stand_still
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's tables of sockets")
@@ -85,7 +86,7 @@ def test_a_server_of_ours_that_hangs_is_not_a_strangers(homes: tuple[Path, Path]
     ours = Settings.load(one, {})
     port = ours.api.port
     with api_of(one, port) as process:
-        process.send_signal(signal.SIGSTOP)
+        stand_still(process.pid)
         here, there = next(facts.ports(ours)), next(facts.ports(Settings.load(two, {})))
         process.send_signal(signal.SIGCONT)
     assert (here.state, here.said) == ("fail", "the API holds it and does not answer")
@@ -101,7 +102,7 @@ def test_a_nats_server_that_hangs_does_not_answer(tmp_path: Path) -> None:
     server = start(files, host="127.0.0.1", port=port)
     try:
         found = [next(each for each in facts.ports(settings) if each.check == f"port {port}")]
-        server.send_signal(signal.SIGSTOP)
+        stand_still(server.pid)
         found.append(next(each for each in facts.ports(settings) if each.check == f"port {port}"))
         server.send_signal(signal.SIGCONT)
     finally:
