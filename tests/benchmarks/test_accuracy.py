@@ -135,7 +135,8 @@ def test_a_learner_that_cannot_learn_a_table_is_a_line_and_the_others_go_on(
     written(tmp_path / "few.csv", ["x", "label"], cells)
     learners = ["ballast-default", "linear-svm-pooled"]
     out = tmp_path / "rows.json"
-    assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, "--seeds", "1"]) == 0
+    alone = ["--seeds", "1", "--jobs", "1"]
+    assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, *alone]) == 0
     assert [row["learner"] for row in json.loads(out.read_text())] == ["linear-svm-pooled"]
     said = capsys.readouterr().err
     assert "left out: few, ballast-default: " in said and "fewer samples than its policy asks for" in said
@@ -148,7 +149,8 @@ def test_eighty_rows_are_enough_for_every_learner(tmp_path: Path) -> None:
         cells.append([heat, load, "worn" if heat > 0.5 * load else "sound"])
     written(tmp_path / "small.csv", ["heat", "load", "label"], cells)
     out, learners = tmp_path / "rows.json", ["ballast-default", "ballast-auto", "alone"]
-    assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, "--seeds", "1"]) == 0
+    alone = ["--seeds", "1", "--jobs", "1"]
+    assert main(["--json", str(out), "--data", str(tmp_path), "--learners", *learners, *alone]) == 0
     rows = json.loads(out.read_text())
     assert [row["learner"] for row in rows] == learners, "a plant of 14 training rows is not refused"
     assert all(row["score"] > 0.85 for row in rows[:2])

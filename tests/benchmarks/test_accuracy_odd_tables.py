@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +143,34 @@ def test_a_learner_that_ends_in_whatever_way_is_a_line(
 
     monkeypatch.setitem(LEARNERS, "alone", broken)
     folder = made("good", ["heat", "load", "label"], two_classes(80)).parent
-    assert main(["--data", str(folder), "--learners", "alone", "linear-svm-pooled", "--seeds", "1"]) == 0
+    learners = ["--learners", "alone", "linear-svm-pooled"]
+    assert main(["--data", str(folder), *learners, "--seeds", "1", "--jobs", "1"]) == 0
     printed = capsys.readouterr()
     assert printed.err == "left out: good, alone: IndexError: out of bounds\n" and "linear-svm-pooled" in printed.out
+
+
+def test_rows_are_written_as_soon_as_they_are_known(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*given: Any) -> Outcome:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(LEARNERS, "alone", stopped)
+    out = (folder := made("good", ["heat", "load", "label"], two_classes(80)).parent) / "rows.json"
+    learners = ["--learners", "linear-svm-pooled", "alone"]
+    with pytest.raises(KeyboardInterrupt):
+        main(["--data", str(folder), "--json", str(out), *learners, "--seeds", "1", "--jobs", "1"])
+    assert [row["learner"] for row in json.loads(out.read_text())] == ["linear-svm-pooled"]
+
+
+def test_a_process_that_is_killed_is_said(
+    made: Made, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*given: Any) -> Iterator[Any]:
+        raise BrokenExecutor
+
+    monkeypatch.setattr(command, "rows_of", killed)
+    folder = made("good", ["heat", "load", "label"], two_classes(80)).parent
+    assert main(["--data", str(folder), *LINEAR]) == 1
+    assert "--jobs 1" in said_of(capsys)[0]
 
 
 def test_names_and_folders_that_are_not_there_are_said(made: Made, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,28 +6,28 @@ tuning_bytes, scores``, means over ``--seeds`` deals but for ``scores``, which h
 the test rows of all plants, ``worst_plant`` the worst of the plants' own.
 ``--data FOLDER`` takes any folder of tables: CSV with a header, numeric features, the last column ``label`` (text or
 few whole numbers are classes, else a target); a column ``unit_number`` names the machine: machines stay whole. Tables
-of more than ``--rows`` rows are cut to as many, drawn at random. What cannot be read, dealt or learnt is a line on
-stderr that says why, and the others go on.
+of more than ``--rows`` rows are cut to as many, drawn at random. ``--jobs`` learners and deals are at work at a time,
+as many as there are processors; ``seconds`` are those of one. The file has a row as soon as it is known. What cannot be
+read, dealt or learnt is a line on stderr that says why, and the others go on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from services.contracts.errors import BallastError
-from services.contracts.reading import explain
 from tests.benchmarks.accuracy.deal import PLANTS, Part, deal
 from tests.benchmarks.accuracy.learners import LEARNERS, score
 from tests.benchmarks.accuracy.outcome import Outcome
+from tests.benchmarks.accuracy.processes import outcomes, reason, workers
 from tests.benchmarks.accuracy.tables import Table, learnable, read_table
 from tests.benchmarks.command import at_least, output_file
 from tests.benchmarks.data import data_folder
@@ -37,7 +37,9 @@ LEFT_OUT = ("ai4i2020_modes", "adult")
 """Of the folder that comes with no ``--data``: modes of a few rows each, and a table that is nearly all text."""
 
 
-def rows_of(table: Table, learners: Sequence[str], seeds: int) -> list[dict[str, Any]]:
+def rows_of(
+    table: Table, learners: Sequence[str], seeds: int, pool: Executor | None
+) -> Iterator[dict[str, Any]]:
     """A row for each learner, printed as it comes; for one that cannot learn the table a line that says why.
 
     A table that cannot be dealt is a line, and no rows.
@@ -45,35 +47,32 @@ def rows_of(table: Table, learners: Sequence[str], seeds: int) -> list[dict[str,
     try:
         deals = [deal(table, seed) for seed in range(seeds)]
     except ValueError as error:
-        _leave_out(table.name, error)
-        return []
-    found = []
-    for name in learners:
+        _leave_out(table.name, reason(error))
+        return
+    for name, found in outcomes(learners, deals, pool):
+        if isinstance(found, str):
+            _leave_out(f"{table.name}, {name}", found)
+            continue
         try:
-            outcomes = [LEARNERS[name](train, test, seed) for seed, (train, test) in enumerate(deals)]
-            row = _row(table, name, outcomes, [test for _, test in deals])
-        except Exception as error:  # whatever a learner of others' making ends with, the next ones go on
-            _leave_out(f"{table.name}, {name}", error)
+            row = _row(table, name, found, [test for _, test in deals])
+        except Exception as error:  # answers that no score is defined of
+            _leave_out(f"{table.name}, {name}", reason(error))
             continue
         print(_line(row), flush=True)
-        found.append(row)
-    return found
+        yield row
 
 
-def _leave_out(what: str, why: Exception | str) -> None:
-    """Say on stderr what is left out and why, in one line; an error that nobody wrote for a reader with its kind."""
-    words = explain(why) if isinstance(why, ValidationError) else str(why)
-    said = textwrap.shorten(words, 400, placeholder="...")
-    told = isinstance(why, str | BallastError | ValueError)
-    print(f"left out: {what}: {said if told else f'{type(why).__name__}: {said}'}", file=sys.stderr, flush=True)
+def _leave_out(what: str, why: str) -> None:
+    """Say on stderr what is left out and why, in one line."""
+    print(f"left out: {what}: {why}", file=sys.stderr, flush=True)
 
 
-def _row(table: Table, learner: str, outcomes: Sequence[Outcome], tests: Sequence[Part]) -> dict[str, Any]:
-    scores = [score(table.task, test.outcomes, each.predicted) for each, test in zip(outcomes, tests, strict=True)]
-    worst = [_worst(table.task, each, test) for each, test in zip(outcomes, tests, strict=True)]
+def _row(table: Table, learner: str, found: Sequence[Outcome], tests: Sequence[Part]) -> dict[str, Any]:
+    scores = [score(table.task, test.outcomes, each.predicted) for each, test in zip(found, tests, strict=True)]
+    worst = [_worst(table.task, each, test) for each, test in zip(found, tests, strict=True)]
     means = {
-        name: None if any(getattr(each, name) is None for each in outcomes) else float(
-            np.mean([getattr(each, name) for each in outcomes])
+        name: None if any(getattr(each, name) is None for each in found) else float(
+            np.mean([getattr(each, name) for each in found])
         )
         for name in (
             "seconds", "rounds", "bytes_per_site", "coverage", "width", "tuning_rounds", "tuning_bytes",
@@ -135,8 +134,19 @@ def _whole(path: Path, most: int) -> Table:
     return drawn
 
 
+def _rows(paths: Sequence[Path], chosen: argparse.Namespace, pool: Executor | None) -> Iterator[dict[str, Any]]:
+    """The rows of all tables, as they come; a line for a table of which nothing can be learnt."""
+    for path in paths:
+        try:
+            table = _whole(path, chosen.rows)
+        except ValueError as error:
+            print(f"left out: {error}", file=sys.stderr, flush=True)
+            continue
+        yield from rows_of(table, chosen.learners, chosen.seeds, pool)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 2 where no table can be read."""
+    """Run the command; 2 where no table can be read, 1 where it cannot go on."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.accuracy", description=__doc__)
     parser.add_argument("--json", type=output_file)
     parser.add_argument("--data", type=Path)
@@ -144,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
     parser.add_argument("--seeds", type=at_least(), default=3)
     parser.add_argument("--rows", type=at_least(), default=4200)
+    parser.add_argument("--jobs", type=at_least(), default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     folder = chosen.data or data_folder()
     if not folder.is_dir():
@@ -153,15 +164,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen.tables and chosen.data is None:
         paths = [path for path in paths if path.stem not in LEFT_OUT]
     found: list[dict[str, Any]] = []
-    for path in paths:
-        try:
-            table = _whole(path, chosen.rows)
-        except ValueError as error:
-            print(f"left out: {error}", file=sys.stderr, flush=True)
-            continue
-        found += rows_of(table, chosen.learners, chosen.seeds)
-        if chosen.json is not None:
-            chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+    try:
+        with workers(min(chosen.jobs, len(chosen.learners) * chosen.seeds)) as pool:
+            for row in _rows(paths, chosen, pool):
+                found.append(row)
+                if chosen.json is not None:
+                    chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+    except BrokenExecutor:
+        print("a learner's process was killed, perhaps for want of memory: --jobs 1 takes least", file=sys.stderr)
+        return 1
     if not found:
         why = "see the lines above" if paths or chosen.tables else "CSV files whose last column is 'label' are needed"
         print(f"no table in {folder} was learnt: {why}", file=sys.stderr)
