@@ -80,6 +80,7 @@ class Differences:
         self._sketchers = np.column_stack([self._rows.sketcher, sums, whatever])
         self._others = others
         self.sketches = sketches.reshape(-1, SKETCH)
+        self._sizes = largest(self.sketches)  # of each; of thousands it takes as long as the search for pairs
         self.pairs, self.differences = set(pairs), set(differences)
         self.kind, self.few = UNKNOWN_KIND, 1
         self.late = late or late_vectors(self._alike, np.arange(n_rows), ())
@@ -109,7 +110,8 @@ class Differences:
             if len(trial.differences) > len(self.differences):
                 return False
             trial.note(each)
-        self.sketches, self.history, self.late = trial.sketches, trial.history, trial.late
+        self.sketches, self._sizes = trial.sketches, trial._sizes
+        self.history, self.late = trial.history, trial.late
         self.pairs, self.differences = trial.pairs, trial.differences
         return True
 
@@ -166,7 +168,7 @@ class Differences:
         if place is None or place == len(self.sketches) - 1:
             return None
         known, away = np.array(self.sketches[place]), place < len(self.sketches) - _DEPTH
-        self.sketches = np.delete(self.sketches, place, axis=0)
+        self.sketches, self._sizes = np.delete(self.sketches, place, axis=0), np.delete(self._sizes, place)
         self._tell(known, lambda: (set(), self._by_differences(known) if away else set()))
         return known
 
@@ -180,6 +182,7 @@ class Differences:
         self.pairs |= pairs
         self.differences |= differences | self.pairs
         self.sketches = np.vstack([self.sketches, sketch])
+        self._sizes = np.append(self._sizes, largest(sketch[np.newaxis]))
 
     def _by_differences(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector with two or three of the last ones.
@@ -207,17 +210,21 @@ class Differences:
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
-        known = np.vstack([self.sketches, np.zeros(SKETCH)])
-        combined, rounding = sketch - known, FAINT * np.maximum(largest(known), largest(sketch[np.newaxis]))
+        rounding = FAINT * np.maximum(np.append(self._sizes, 0.0), largest(sketch[np.newaxis]))
         found, angle_to_row = set[int](), self._pair_angle
-        x, y, u, v = np.ascontiguousarray(combined[:, :4].T)
+        combined = self._less_known(sketch, slice(OF_COEFFICIENTS))
+        x, y, u, v = combined[:, :4].T
         for near, row in self._rows.near(x, y, u, v, angle_to_row):
             found |= self._rows.confirmed(combined[near], row, angle_to_row, rounding[near])
         if self._by_chance is not None:
-            found |= self._by_chance.of_sums(combined[:, OF_ITSELF], rounding)
+            found |= self._by_chance.of_sums(self._less_known(sketch, OF_ITSELF), rounding)
         if self._others is not None:
             found |= self._others.pairs(sketch[OF_ALL_VERSIONS], angle_to_row)
         return self._with_alike(found)
+
+    def _less_known(self, sketch: FloatArray, part: slice) -> FloatArray:
+        """Some numbers of a vector's sketch less each so far, and less none, last (M + 1, n)."""
+        return np.vstack([sketch[part] - self.sketches[:, part], sketch[part]])
 
     def _isolated_differences(self, sized: Sized, less: Sized) -> IntSet:
         """The same of all differences of one of some sums (n, q) and one of others (m, q), by the sizes of both."""
