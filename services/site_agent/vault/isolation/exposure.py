@@ -80,7 +80,7 @@ class Differences:
         self._sketchers = np.column_stack([self._rows.sketcher, sums, whatever])
         self._others = others
         self.sketches = sketches.reshape(-1, SKETCH)
-        self._sizes = largest(self.sketches)  # of each; of thousands it takes as long as the search for pairs
+        self.sizes = largest(self.sketches)  # of each; of thousands it takes as long as the search for pairs
         self.pairs, self.differences = set(pairs), set(differences)
         self.kind, self.few = UNKNOWN_KIND, 1
         self.late = late or late_vectors(self._alike, np.arange(n_rows), ())
@@ -110,7 +110,7 @@ class Differences:
             if len(trial.differences) > len(self.differences):
                 return False
             trial.note(each)
-        self.sketches, self._sizes = trial.sketches, trial._sizes
+        self.sketches, self.sizes = trial.sketches, trial.sizes
         self.history, self.late = trial.history, trial.late
         self.pairs, self.differences = trial.pairs, trial.differences
         return True
@@ -168,7 +168,7 @@ class Differences:
         if place is None or place == len(self.sketches) - 1:
             return None
         known, away = np.array(self.sketches[place]), place < len(self.sketches) - _DEPTH
-        self.sketches, self._sizes = np.delete(self.sketches, place, axis=0), np.delete(self._sizes, place)
+        self.sketches, self.sizes = np.delete(self.sketches, place, axis=0), np.delete(self.sizes, place)
         self._tell(known, lambda: (set(), self._by_differences(known) if away else set()))
         return known
 
@@ -182,7 +182,7 @@ class Differences:
         self.pairs |= pairs
         self.differences |= differences | self.pairs
         self.sketches = np.vstack([self.sketches, sketch])
-        self._sizes = np.append(self._sizes, largest(sketch[np.newaxis]))
+        self.sizes = np.append(self.sizes, largest(sketch[np.newaxis]))
 
     def _by_differences(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector with two or three of the last ones.
@@ -210,7 +210,7 @@ class Differences:
 
     def by_pairs(self, sketch: FloatArray) -> IntSet:
         """Rows isolated by a vector alone or with one of those so far."""
-        rounding = FAINT * np.maximum(np.append(self._sizes, 0.0), largest(sketch[np.newaxis]))
+        rounding = FAINT * np.maximum(np.append(self.sizes, 0.0), largest(sketch[np.newaxis]))
         found, angle_to_row = set[int](), self._pair_angle
         combined = self._less_known(sketch, slice(OF_COEFFICIENTS))
         x, y, u, v = combined[:, :4].T
