@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api.console.rendering import environment
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-
-ADDRESS = "http://console.invalid/"
-SCRIPT = Path(__file__).parents[2] / "api/console/static/console.js"
+from tests.browser.served import rendered, serve
 
 
 @pytest.fixture
@@ -23,24 +18,12 @@ def form(browser: Any) -> Any:
         Feature(name="temp", unit="degC", low=20.0, high=80.0),
     )
     classes = (FaultClass(name="ok", severity=0), FaultClass(name="worn", severity=1))
-    text = environment().get_template("diagnose.html").render(
-        name="oil", asset_type=AssetType(name="oil", features=sensors, fault_classes=classes), alias="champion",
-        fields={}, results=(), problem="", caller=None, navigation=(), section="", form_token="", may_inspect=False,
-        may_operate=False, may_administer=False, now=datetime.now(UTC), version="0",
+    text = rendered(
+        "diagnose.html", name="oil", asset_type=AssetType(name="oil", features=sensors, fault_classes=classes),
+        alias="champion", fields={}, results=(), problem="",
     )
-
-    def answer(route: Any) -> None:
-        address = route.request.url
-        if address == ADDRESS:
-            route.fulfill(body=text, content_type="text/html")
-        elif "/console.js" in address:
-            route.fulfill(body=SCRIPT.read_text(), content_type="text/javascript")
-        else:
-            route.fulfill(status=404)
-
     page = browser.new_page()
-    page.route("**/*", answer)
-    page.goto(ADDRESS)
+    serve(page, text)
     yield page
     page.close()
 
