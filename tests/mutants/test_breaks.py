@@ -22,7 +22,9 @@ def test_every_break_fits_the_tree_and_still_parses(file: str, breaks: list[Brea
     wrong = {}
     for each in breaks:
         try:
-            ast.parse(each.broken(ROOT), file)
+            text = each.broken(ROOT)
+            if file.endswith(".py"):
+                ast.parse(text, file)
         except (BreakError, SyntaxError) as error:
             wrong[each.name] = str(error)
     assert wrong == {}
