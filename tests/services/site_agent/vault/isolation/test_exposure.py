@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from services.site_agent.vault.isolation.exposure import Differences
-from services.site_agent.vault.isolation.sketches import SKETCH
+from services.site_agent.vault.isolation.sketches import SKETCH, largest
 from services.site_agent.vault.isolation.span import Span
 from services.site_agent.vault.records.exposure_record import directions_kept
 from tests.oracles.isolated_rows import activity, searched
@@ -89,6 +89,7 @@ def test_what_is_sorted_out_and_remembered_changes_no_decision(seed: int) -> Non
             plain.take(answer)
         assert (fast.pairs, fast.differences) == (plain.pairs, plain.differences)
         assert np.array_equal(fast.sketches, plain.sketches)
+        assert all(np.array_equal(each.sizes, largest(each.sketches)) for each in (fast, tried))
 
 
 def test_what_the_guard_tried_is_not_searched_again_when_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
