@@ -75,13 +75,14 @@ def test_a_page_is_as_it_was_kept(looked_at: dict[Role, Any], role: Role, name: 
 
 def test_pages_of_a_service_that_nobody_has_used_are_as_they_were_kept(
     tmp_path: Path, new_sqlite: Callable[[], str], new_mlflow: Callable[[Path], str], opening: Callable[..., Any],
-    signed_in: Callable[..., Any],
+    signed_in: Callable[..., Any], somebody: Callable[..., Any],
 ) -> None:
     mlflow = {"tracking_uri": new_mlflow(tmp_path), "artifact_root": (tmp_path / "artifacts").as_uri()}
     with opening(tmp_path, new_sqlite(), mlflow, filled=False) as world:
         person = signed_in(world)
         for name in EMPTY:
             kept(f"{name}-empty", person.get(PAGES[name]).text, "<main")
+        kept("sign-in", somebody(world).get("/console/sign-in?to=/console/runs").text, "<body")
 
 
 FLOW = ContributingSensor(feature="flow", value=31.2345678, unit="L/min", contribution=0.7654321)
