@@ -66,30 +66,6 @@ def test_every_page_is_accessible_whole_and_our_own(
     seen.check()
 
 
-KEEP_WORDS = """
-window.drawn = [];
-const write = CanvasRenderingContext2D.prototype.fillText;
-CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-  window.drawn.push([this.canvas.closest("#gap") ? "gap" : "bounds", String(text)]);
-  return write.call(this, text, ...rest);
-};
-"""
-
-
-def test_the_axis_of_the_gap_names_each_power_of_ten_once(trained: Site, looking: Callable[..., Any]) -> None:
-    seen = looking("light", 1280)
-    seen.sign_in(trained.tokens[Role.VIEWER])
-    seen.page.add_init_script(KEEP_WORDS)
-    run = trained.backend.store.runs.list_runs(plan=PLAN)[-1]
-    seen.open(f"/console/runs/{run.run_id}")
-    seen.page.wait_for_function("window.drawn.length > 8")
-    words = [text for chart, text in seen.page.evaluate("window.drawn") if chart == "gap"]
-    powers = [text for text in words if text.startswith("1e")]
-    assert len(powers) >= 3 and powers == [f"1e{int(powers[0][2:]) + at}" for at in range(len(powers))]
-    assert 10.0 ** int(powers[0][2:]) <= 1e-2 and "0" not in words
-    seen.check()
-
-
 def test_the_answer_of_a_diagnosis_is_accessible(trained: Site, looking: Callable[..., Any]) -> None:
     for look in ("light", "dark"):
         seen = looking(look)

@@ -28,6 +28,14 @@ window.EventSource = class extends EventTarget {
 };
 window.tell = (kind, data) => sources.at(-1).dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data) }));
 """
+KEPT_WORDS = """
+window.words = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  if (this.canvas.closest("#gap")) window.words.push(String(text));
+  return write.call(this, text, ...rest);
+};
+"""
 DRAWN = "charts.slice(-2).map(chart => chart.data.map(each => Array.from(each)))"
 
 
@@ -54,7 +62,7 @@ def follow(browser: Any) -> Any:
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
         pages.append(page)
         page.clock.install()
-        page.add_init_script(SOURCES)
+        page.add_init_script(SOURCES + KEPT_WORDS)
         asked = serve(page, text, {"vendor/uplot.min.js": KEPT_CHARTS})
         page.wait_for_function("charts.length >= 2")
         return page, asked
@@ -148,3 +156,15 @@ def test_charts_fit_the_window_and_the_look(follow: Follow) -> None:
     page.evaluate("document.documentElement.dataset.theme = 'light'")
     page.evaluate("document.dispatchEvent(new CustomEvent('ballast:theme'))")
     assert page.evaluate(ink) == [light, 6, 2]
+
+
+@pytest.mark.parametrize(("gaps", "powers"), [
+    ((0.6, 0.01), [-3, -2, -1, 0]), ((0.6, 1e-7), [-7, -6, -5, -4, -3, -2, -1, 0]),
+    ((0.6, 1e-8), [-8, -6, -4, -2, 0]), ((1.0, 0.0), [-12, -10, -8, -6, -4, -2, 0]),
+])
+def test_the_axis_of_the_gap_names_powers_of_ten_eight_at_most(
+    follow: Follow, gaps: tuple[float, float], powers: list[int]
+) -> None:
+    page, _ = follow(a_page("completed", [(1.0, 0.5, gap) for gap in gaps]))
+    page.wait_for_function("words.length > 4")
+    assert [word for word in page.evaluate("words") if word not in ("1", "2", "round")] == [f"1e{at}" for at in powers]

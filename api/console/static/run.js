@@ -57,7 +57,7 @@
   }
 
   function show() {
-    if (!charts.length) { if (data.round.length) draw(); return; }
+    if (!charts.length) return;
     charts[0].setData([data.round, data.upper, data.lower]);
     charts[1].setData([data.round, positive(data.gap), data.round.map(() => wanted)]);
   }

@@ -30,8 +30,8 @@ PAGES = {
     "fleet": "/console", "runs": "/console/runs", "run": f"/console/runs/{RUN_ID}",
     "compare": f"/console/runs/compare?left={RUN_ID}&right={RUN_ID}", "models": "/console/models",
     "champion": f"{VALVES}/versions/1", "version": f"{VALVES}/versions/2",
-    "fairness": f"{VALVES}/versions/2/fairness", "diagnose": f"{VALVES}/diagnose", "plans": "/console/plans",
-    "plan": f"/console/plans/{MODEL}", "audit": "/console/audit?action=plan.create", "admin": "/console/admin",
+    "fairness": f"{VALVES}/versions/2/fairness", "diagnose": f"{VALVES}/diagnose", "choose": "/console/diagnose",
+    "plans": "/console/plans", "plan": f"/console/plans/{MODEL}", "audit": "/console/audit?action=plan.create", "admin": "/console/admin",
     "privacy": "/console/privacy", "components": "/console/components",
 }
 
@@ -45,8 +45,9 @@ def looked_at(
     home = tmp_path_factory.mktemp("looked-at")
     mlflow = {"tracking_uri": new_mlflow(home), "artifact_root": (home / "artifacts").as_uri()}
     with opening(home, new_sqlite(), mlflow) as world:
-        world.new_model("valves", 0.9, 0.7)
-        promote(world.backend, Actor("the founder", Role.ADMINISTRATOR), "valves", "1", "the first one")
+        for name, scores in (("valves", (0.9, 0.7)), ("seals", (0.9,))):
+            world.new_model(name, *scores)
+            promote(world.backend, Actor("the founder", Role.ADMINISTRATOR), name, "1", "the first one")
         yield {role: signed_in(world, role) for role in (Role.ADMINISTRATOR, Role.VIEWER)}
 
 
