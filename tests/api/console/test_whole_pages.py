@@ -27,12 +27,12 @@ from tests.api.console.outline import outline
 KEPT = Path(__file__).parent / "outlines"
 VALVES = "/console/models/valves"
 PAGES = {
-    "fleet": "/console", "runs": "/console/runs", "run": f"/console/runs/{RUN_ID}", "compare":
-    f"/console/runs/compare?left={RUN_ID}&right={RUN_ID}", "models": "/console/models", "champion":
-    f"{VALVES}/versions/1", "version": f"{VALVES}/versions/2", "fairness": f"{VALVES}/versions/2/fairness",
-    "diagnose": f"{VALVES}/diagnose", "choose": "/console/diagnose", "plans": "/console/plans", "plan":
-    f"/console/plans/{MODEL}", "audit": "/console/audit?action=plan.create", "admin": "/console/admin", "privacy":
-    "/console/privacy", "components": "/console/components",
+    "fleet": "/console", "runs": "/console/runs", "run": f"/console/runs/{RUN_ID}",
+    "compare": f"/console/runs/compare?left={RUN_ID}&right={RUN_ID}", "models": "/console/models",
+    "champion": f"{VALVES}/versions/1", "version": f"{VALVES}/versions/2",
+    "fairness": f"{VALVES}/versions/2/fairness", "diagnose": f"{VALVES}/diagnose", "choose": "/console/diagnose",
+    "plans": "/console/plans", "plan": f"/console/plans/{MODEL}", "audit": "/console/audit?action=plan.create",
+    "admin": "/console/admin", "privacy": "/console/privacy", "components": "/console/components",
 }
 
 
