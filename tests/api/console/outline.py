@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 KINDS = (
     (r"[0-9a-f]{64}", "HASH"), (r"[0-9a-f]{32}", "ID"), (r"\?v=[0-9a-f]{12}", "?v=FILE"),
-    *((rf"\b(?=[a-f]*[0-9])[0-9a-f]{{{size}}}\b", f"ID{size}") for size in (8, 12, 16)),
+    *((rf"\b[0-9a-f]{{{size}}}\b", f"ID{size}") for size in (8, 12, 16)),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|\+00:00|Z)?", "MOMENT"),
     (r"/[^\s\"]*/pytest-[^\s\"/]*/[^\s\"]*", "FOLDER"), (r"\bU[A-Z0-9]{55}\b|\bU[A-Z0-9]{9}…", "KEY"),
 )
