@@ -20,7 +20,7 @@ from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
 
 def init(chosen: argparse.Namespace) -> int:
     """Make a new site."""
-    from services.site_agent.setup.first_look import data_misfit, misfit_lines
+    from services.site_agent.own_use.first_look import data_misfit, misfit_lines
     from services.site_agent.setup.site_setup import SiteSetup, create_site
 
     key = create_site(
@@ -45,8 +45,8 @@ def init(chosen: argparse.Namespace) -> int:
 def enrol(chosen: argparse.Namespace) -> int:
     """Make a new site and have the OEM's server enrol it by its code."""
     from services.contracts.access.enrolment import read_code
+    from services.site_agent.own_use.first_look import data_misfit, misfit_lines
     from services.site_agent.setup.enrol import enrol
-    from services.site_agent.setup.first_look import data_misfit, misfit_lines
     from services.site_agent.setup.site_setup import SiteSetup
 
     code = standard_input().readline() if chosen.code == "-" else chosen.code

@@ -117,7 +117,7 @@ def _texts(setup: SiteSetup) -> dict[str, str]:
         raise InvalidInputError(explain(error)) from None
     texts = {SETTINGS: settings, POLICY: policy}
     if setup.asset_type is not None:
-        texts[ASSET_TYPE] = setup.asset_type.read_text(encoding="utf-8")
+        texts[ASSET_TYPE] = setup.asset_type.read_text(encoding="utf-8-sig")
     if setup.package is not None:
         texts[ASSET_TYPE] = to_toml(setup.package.asset_type)
         if setup.package.authority is not None:
