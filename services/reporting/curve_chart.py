@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from services.contracts.versions.report import SensorCurve
+from services.reporting.html import labels
 
 WIDTH, HEIGHT = 460, 220
 LEFT, RIGHT, TOP, BOTTOM = 64, 130, 24, 40
@@ -41,7 +42,7 @@ def curve_chart(lines: Sequence[SensorCurve], low: float, high: float) -> str:
 
     sensor = f"{lines[0].sensor} ({lines[0].unit})"
     drawn = sensor if len(sensor) <= LONGEST else f"{sensor[: LONGEST - 1]}…"
-    right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
+    right, floor, ends = WIDTH - RIGHT, HEIGHT - BOTTOM, labels((first, last))
     half, classes = LETTER * len(drawn) / 2, max(len(line.fault_class) for line in lines)
     middle = max((LEFT + right) / 2, half + 4)  # a name that is wider than the lines begins at the left edge
     wide = max(WIDTH, round(middle + half + 4), round(right + 44 + LETTER * classes))
@@ -49,7 +50,7 @@ def curve_chart(lines: Sequence[SensorCurve], low: float, high: float) -> str:
         f'<rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{floor - TOP}" fill="white" stroke="black"/>',
         f'<line x1="{LEFT}" y1="{down(0.0):.1f}" x2="{right}" y2="{down(0.0):.1f}" stroke="#bbb"/>',
         _text(LEFT - 6, down(low) + 4, f"{low:.3g}", "end"), _text(LEFT - 6, down(top) + 4, f"{top:.3g}", "end"),
-        _text(LEFT, floor + 16, f"{first:.4g}", "start"), _text(right, floor + 16, f"{last:.4g}", "end"),
+        _text(LEFT, floor + 16, ends[0], "start"), _text(right, floor + 16, ends[1], "end"),
         _text(middle, HEIGHT - 8, drawn, "middle"),
     ]
     for number, line in enumerate(lines):

@@ -25,6 +25,7 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport, SensorCurve
 from services.reporting.curve_chart import HEIGHT, WIDTH, curve_chart, curve_charts
+from services.reporting.html import labels
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.reporting.sensor_curves import sensor_curves
@@ -148,6 +149,11 @@ def test_long_names_are_within_the_picture() -> None:
             assert 0 <= begins and begins + wide <= float(root.attrib["width"])
         label = next(each.text or "" for each in texts if (each.text or "").startswith(sensor))
         assert label.endswith("…") is cut and (root[0].text or "") == f"{sensor} ({unit})"
+
+
+def test_labels_have_as_many_digits_as_tell_them_apart() -> None:
+    assert labels((49.995, 50.005)) == ["49.995", "50.005"] and labels((1e9, 1e9 + 1)) == ["1000000000", "1000000001"]
+    assert labels((-5e-9, 0.0, 5e-9)) == ["-5e-09", "0", "5e-09"] and labels((1495.5, 12345.6)) == ["1496", "1.235e+04"]
 
 
 def test_a_report_of_a_flat_model_can_be_drawn() -> None:
