@@ -31,6 +31,9 @@ th { font-size: 13px; color: var(--quiet) } tr:last-child td { border-bottom: 0 
 td.n { text-align: right } td:first-child { white-space: nowrap }
 svg { max-width: 100%; height: auto; background: #fff; color: #161a20; border: 1px solid var(--line);
   border-radius: 6px }
+@media print { body { max-width: none; margin: 0; padding: 0 } svg, tr { break-inside: avoid }
+  table { display: table; max-width: none; font-size: 9px } th { font-size: 8px } th, td { padding: .2rem .15rem }
+  td:first-child { white-space: normal; min-width: 8em } }
 """
 
 HOME_STYLE = _TOKENS + """
