@@ -102,12 +102,14 @@ def _show_version(backend: Backend, args: argparse.Namespace) -> None:
     )
     unit = found.asset_type.target.unit if found.task == "regression" and found.asset_type.target else None
     calibrated = calibration_rows(found.calibration_facts, unit)
-    print_fields([*((name, _as_told(found, name)) for name in shown), *_scores(found), *calibrated, *_notes(found)])
+    told = [name for name in shown if name != "worst_case_risk" or found.spec.loss.has_ball]
+    print_fields([*((name, _as_told(found, name)) for name in told), *_scores(found), *calibrated, *_notes(found)])
     print()
     names = ("f1",) if found.task == "classification" else ("mae", "r2", "coverage")
+    balls = {"radius": "radius", "worst-case risk": "worst_case_risk"} if found.spec.loss.has_ball else {}
     print_table(found.sites, {
-        "site": "site_id", "weight": "weight", "worst weight": "worst_weight", "radius": "radius",
-        "worst-case risk": "worst_case_risk", **{name: name for name in names}, "answered last": "fresh",
+        "site": "site_id", "weight": "weight", "worst weight": "worst_weight", **balls,
+        **{name: name for name in names}, "answered last": "fresh",
     })
     if found.freshness:
         print()
