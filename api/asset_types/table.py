@@ -49,7 +49,7 @@ def read_table(path: Path, layout: Layout) -> dict[str, list[str]]:
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+        raise InvalidInputError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise InvalidInputError(f"{path.name} is not a CSV file: {error}") from None
     if not header or not rows:
