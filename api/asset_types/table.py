@@ -13,6 +13,7 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.errors import InvalidInputError
 
+_DELIMITERS = (";", "\t", ",", "|")
 _MISSING = ("", "?", "na", "nan", "null")
 
 
@@ -48,11 +49,15 @@ def read_table(path: Path, layout: Layout) -> dict[str, list[str]]:
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+        raise InvalidInputError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise InvalidInputError(f"{path.name} is not a CSV file: {error}") from None
     if not header or not rows:
         raise InvalidInputError(f"{path.name} needs a header line and rows")
+    if other := _other_delimiter(header, layout):
+        raise InvalidInputError(
+            f"{path.name}: cells are divided by {other!r}, not by {layout.delimiter!r}: say so by --delimiter"
+        )
     twice = [name for name, count in Counter(header).items() if name and count > 1]
     if twice:
         raise InvalidInputError(f"{path.name} has two columns called {twice[0]!r}")
@@ -63,6 +68,13 @@ def read_table(path: Path, layout: Layout) -> dict[str, list[str]]:
             f"divided by {layout.delimiter!r}? Else say --delimiter"
         )
     return {name: [row[position] for row in rows] for position, name in enumerate(header)}
+
+
+def _other_delimiter(header: list[str], layout: Layout) -> str | None:
+    """What a header of one cell, which nobody named, holds that other files divide their cells by."""
+    if len(header) != 1 or header[0] in (layout.label, layout.target):
+        return None
+    return next((mark for mark in _DELIMITERS if mark != layout.delimiter and mark in header[0]), None)
 
 
 def numbers(cells: list[str], decimal: str) -> FloatArray | None:

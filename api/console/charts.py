@@ -12,6 +12,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from services.reporting.html import labels
+
 WIDTH, HEIGHT = 640, 280
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 44
 SMALLEST: Final = 1e-12
@@ -109,18 +111,17 @@ def _grid(
     low_x: float, high_x: float, low_y: float, high_y: float, log: bool, whole: bool,
     place: Callable[[float, float], tuple[float, float]],
 ) -> list[str]:
-    parts = []
-    for number in _ticks(low_y, high_y):
+    parts, up, across = [], _ticks(low_y, high_y), _ticks(low_x, high_x, 8, whole=whole)
+    for number, label in zip(up, [f"1e{round(each)}" for each in up] if log else labels(up), strict=True):
         if log and number != round(number):
             continue
         _, y = place(low_x, 10.0**number if log else number)
-        label = f"1e{round(number)}" if log else f"{number:.4g}"
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     foot = HEIGHT - BOTTOM
-    for number in _ticks(low_x, high_x, 8, whole=whole):
+    for number, label in zip(across, labels(across), strict=True):
         x = LEFT + (WIDTH - LEFT - RIGHT) * (number - low_x) / (high_x - low_x)
-        parts.append(f'<text x="{x:.1f}" y="{foot + 16}" text-anchor="middle">{number:.4g}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{foot + 16}" text-anchor="middle">{label}</text>')
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{foot}H{WIDTH - RIGHT}"/>')
     return parts
 

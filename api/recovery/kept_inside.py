@@ -30,7 +30,7 @@ def keep_inside(file: Path) -> None:
     """Take out of ``ballast.toml`` what names a database or store elsewhere; ``ConflictError`` where that cannot be."""
     if not file.exists():
         return
-    kept = [_without(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    kept = [_without(line) for line in file.read_text(encoding="utf-8-sig").splitlines()]
     text = "\n".join(line for line in kept if line is not None) + "\n"
     try:
         left = _named(tomllib.loads(text))

@@ -18,6 +18,7 @@ from models.conformal.scores import class_scores as scores_of_both
 from models.conformal.scores import own_margins
 from models.estimators.calibration import deal_folds, likely_scale, probabilities, scores_of_classes
 from models.estimators.choices import chosen_loss, mixture_ball, stated_support
+from models.estimators.columns import check_features
 from models.estimators.coupled import coupled
 from models.estimators.folds import ROUGH, calibration_folds, fold_models
 from models.estimators.joint import is_joint, joint_planes, joint_risks, joint_training
@@ -102,6 +103,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        check_features(X)
         return self._cut(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
 
     def _planes(self) -> FloatArray:
@@ -116,6 +118,7 @@ class RobustClassifier(RobustFit, ClassifierMixin, BaseEstimator):  # type: igno
         machines: ArrayLike | None,
     ) -> Self:
         self._check_words()
+        check_features(X)
         check_labels(y)
         given, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)

@@ -15,6 +15,7 @@ from models.basics import FloatArray, ProblemError, TransportNorm
 from models.conformal.coverage import asked_level
 from models.conformal.cross import OutOfFold, cross_interval
 from models.estimators.choices import ClientWeights, SupportArgument, chosen_loss, stated_support
+from models.estimators.columns import check_features, check_targets
 from models.estimators.folds import ROUGH, calibration_folds, deal_targets, fold_models
 from models.estimators.lifting import LiftArgument, fitted_lift
 from models.estimators.scaling import target_scale
@@ -110,6 +111,8 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
         machines: ArrayLike | None,
     ) -> Self:
         self._check_words()
+        check_features(X)
+        check_targets(y)
         given, outcomes = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows = Rows(
             given, np.asarray(outcomes, dtype=np.float64), sites_of(groups, len(given)),
@@ -170,6 +173,7 @@ class FederatedDRRegressor(RobustFit, RegressorMixin, BaseEstimator):  # type: i
 
     def _features(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        check_features(X)
         return self._cut(np.asarray(validate_data(self, X, dtype=np.float64, reset=False)))
 
     def _estimates(self, features: FloatArray) -> FloatArray:

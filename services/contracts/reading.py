@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ def read_toml(
 ) -> AnyContract:
     """Contract in a TOML file; raise ``failure`` with one line for each thing that does not fit."""
     try:
-        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return kind.model_validate(toml_values(path))
     except FileNotFoundError:
         raise failure(f"no {what} file at {path}") from None
     except OSError as error:
@@ -45,12 +46,23 @@ def read_toml(
         raise failure(f"{path}: {explain(error, kind)}") from None
 
 
+def toml_values(path: Path) -> dict[str, Any]:
+    """What a TOML file says; with the mark in front that some editors write (UTF-8 with BOM), too.
+
+    Raises what reading and decoding raise; a file too deep to be read is a ``TOMLDecodeError``.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("its values lie too deep in one another") from None
+
+
 def read_contract(kind: type[AnyContract], path: Path, what: str) -> AnyContract:
     """Contract in a JSON file where its name ends so, else in a TOML file; ``InvalidInputError`` as ``read_toml``."""
     if path.suffix != ".json":
         return read_toml(kind, path, what)
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(path.read_bytes().removeprefix(BOM_UTF8))
     except FileNotFoundError:
         raise InvalidInputError(f"no {what} file at {path}") from None
     except OSError as error:

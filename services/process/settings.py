@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from services.contracts.access.loopback import is_loopback as is_loopback
 from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import InvalidInputError
+from services.contracts.reading import toml_values
 from services.process.environment import add_environment, explain_settings
 from services.process.log_lines import LoggingSettings
 from services.process.tracing import TracingSettings
@@ -209,7 +210,9 @@ class Settings(_Section):
         home = (home or Path(environment.get(HOME_VARIABLE) or ".ballast")).resolve()
         file = home / FILE_NAME
         try:
-            values: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+            values: dict[str, Any] = toml_values(file) if file.exists() else {}
+        except UnicodeDecodeError:
+            raise InvalidInputError(f"{file} is not UTF-8 text") from None
         except tomllib.TOMLDecodeError as error:
             raise InvalidInputError(f"{file} is not TOML: {error}") from None
         said = add_environment(values, environment)

@@ -76,7 +76,11 @@ def _scores(version: ModelVersion) -> list[tuple[str, str]]:
 
 
 def _risk(version: ModelVersion) -> str:
-    return _figure(version.worst_case_risk) if version.spec.loss.has_ball else "none: trained without a ball"
+    if not version.spec.loss.has_ball:
+        return "none: trained without a ball"
+    # On sums plants tell it from above, in steps: it may stand above the bound of the rounds.
+    at_most = "at most " if version.reveal == "sums" and version.worst_case_risk is not None else ""
+    return at_most + _figure(version.worst_case_risk)
 
 
 def _figure(value: float | None) -> str:

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from services.contracts.versions.report import SensorCurve
+from services.reporting.html import labels
 
 WIDTH, HEIGHT = 460, 220
 LEFT, RIGHT, TOP, BOTTOM = 64, 130, 24, 40
+LETTER = 6.9  # width of a letter of 12 px, about; a picture is as wide as its names are long
+LONGEST = 100
+"""Characters of a sensor's name and unit that are drawn; the title of its picture has all."""
 DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 5", "10 4", "4 2 1 2")
 """Lines of different classes, readable in black and white; they come around again after the last."""
 
@@ -37,13 +41,17 @@ def curve_chart(lines: Sequence[SensorCurve], low: float, high: float) -> str:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (height - low) / (top - low)
 
     sensor = f"{lines[0].sensor} ({lines[0].unit})"
-    right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
+    drawn = sensor if len(sensor) <= LONGEST else f"{sensor[: LONGEST - 1]}…"
+    right, floor, ends = WIDTH - RIGHT, HEIGHT - BOTTOM, labels((first, last))
+    half, classes = LETTER * len(drawn) / 2, max(len(line.fault_class) for line in lines)
+    middle = max((LEFT + right) / 2, half + 4)  # a name that is wider than the lines begins at the left edge
+    wide = max(WIDTH, round(middle + half + 4), round(right + 44 + LETTER * classes))
     parts = [
         f'<rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{floor - TOP}" fill="white" stroke="black"/>',
         f'<line x1="{LEFT}" y1="{down(0.0):.1f}" x2="{right}" y2="{down(0.0):.1f}" stroke="#bbb"/>',
         _text(LEFT - 6, down(low) + 4, f"{low:.3g}", "end"), _text(LEFT - 6, down(top) + 4, f"{top:.3g}", "end"),
-        _text(LEFT, floor + 16, f"{first:.4g}", "start"), _text(right, floor + 16, f"{last:.4g}", "end"),
-        _text((LEFT + right) / 2, HEIGHT - 8, sensor, "middle"),
+        _text(LEFT, floor + 16, ends[0], "start"), _text(right, floor + 16, ends[1], "end"),
+        _text(middle, HEIGHT - 8, drawn, "middle"),
     ]
     for number, line in enumerate(lines):
         path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in zip(line.readings, line.heights, strict=True))
@@ -57,7 +65,7 @@ def curve_chart(lines: Sequence[SensorCurve], low: float, high: float) -> str:
     tall = max(HEIGHT, TOP + 20 + 16 * len(lines))
     body = "\n".join(parts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" height="{tall}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" '
         f'role="img" font-family="sans-serif" font-size="12">\n<title>{escape(sensor)}</title>\n{body}\n</svg>\n'
     )
 

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
+from itertools import pairwise
 
 _TOKENS = """
 :root { color-scheme: light dark; --bg: #f5f6f8; --surface: #fff; --raised: #eef1f5; --ink: #161a20; --quiet: #545c69;
@@ -30,6 +31,9 @@ th { font-size: 13px; color: var(--quiet) } tr:last-child td { border-bottom: 0 
 td.n { text-align: right } td:first-child { white-space: nowrap }
 svg { max-width: 100%; height: auto; background: #fff; color: #161a20; border: 1px solid var(--line);
   border-radius: 6px }
+@media print { body { max-width: none; margin: 0; padding: 0 } svg, tr { break-inside: avoid }
+  table { display: table; max-width: none; font-size: 9px } th { font-size: 8px } th, td { padding: .2rem .15rem }
+  td:first-child { white-space: normal; min-width: 8em } }
 """
 
 HOME_STYLE = _TOKENS + """
@@ -62,6 +66,17 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 def _cell(text: str, aligned: bool) -> str:
     number = aligned and text.replace(".", "", 1).replace("e-", "", 1).replace("-", "", 1).isdigit()
     return f'<td class="n">{escape(text)}</td>' if number else f"<td>{escape(text)}</td>"
+
+
+def labels(values: Sequence[float]) -> list[str]:
+    """Numbers along an axis: four digits, or as many as place each to a hundredth of the least step between them."""
+    ordered = sorted(values)
+    step = min((after - before for before, after in pairwise(ordered) if after > before), default=math.inf)
+    for digits in (4, 6, 9, 12):
+        told = [f"{value:.{digits}g}" for value in values]
+        if all(abs(float(text) - value) <= 0.01 * step for text, value in zip(told, values, strict=True)):
+            return told
+    return [f"{value:.17g}" for value in values]
 
 
 def figure(value: float | None) -> str:

@@ -9,6 +9,10 @@ from services.contracts.problems.tuning_curve import cost_words
 from services.contracts.versions.report import MissedRound, ModelReport, SiteReport
 from services.reporting.html import figure, table
 
+_NOT_COUNTED = (
+    "<p>F-1 is not known, for no held-out rows could be counted: a site counts a class where it holds out as many of "
+    "its rows as its policy asks for (<code>min_class_samples</code>), and none where it holds out too few in all.</p>"
+)
 MOST_MISSED = 200  # rows of a table that a person still reads; report.json has all
 
 
@@ -69,7 +73,12 @@ def _site_scores(site: SiteReport, unit: str | None) -> tuple[str, ...]:
 
 
 def confusion_tables(report: ModelReport) -> list[str]:
-    """Counts of true by diagnosed class, with recalls: of all sites together, then of each that sent any."""
+    """Counts of true by diagnosed class, with recalls: of all sites together, then of each that sent any.
+
+    Where no class could be counted, why its scores are not known.
+    """
+    if report.unit is None and report.f1 is None and report.confusion is None:
+        return [_NOT_COUNTED]
     named = [("all sites", report.confusion, report.recall)]
     named += [(site.site_id, site.confusion, site.recall) for site in report.sites]
     head = ("true class", *(f"diagnosed {name}" for name in report.classes), "recall")

@@ -20,6 +20,7 @@ from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
 
 def init(chosen: argparse.Namespace) -> int:
     """Make a new site."""
+    from services.site_agent.own_use.first_look import data_misfit, misfit_lines
     from services.site_agent.setup.site_setup import SiteSetup, create_site
 
     key = create_site(
@@ -34,7 +35,9 @@ def init(chosen: argparse.Namespace) -> int:
     if chosen.asset_type is None:
         lines += ["Put the OEM's asset_type.toml there and list its name in policy.toml under asset_types."]
     lines += _not_there(("--data", chosen.data), ("--ca", chosen.ca))
-    result = {"site_id": chosen.site_id, "folder": str(chosen.dir), "public_key": key}
+    misfit = None if chosen.data is None or chosen.asset_type is None else data_misfit(chosen.dir)
+    lines += misfit_lines(misfit, chosen.dir)
+    result = {"site_id": chosen.site_id, "folder": str(chosen.dir), "public_key": key, "data_misfit": misfit}
     tell(chosen, result, *lines, "Give this public key to the OEM:", key)
     return 0
 
@@ -42,6 +45,7 @@ def init(chosen: argparse.Namespace) -> int:
 def enrol(chosen: argparse.Namespace) -> int:
     """Make a new site and have the OEM's server enrol it by its code."""
     from services.contracts.access.enrolment import read_code
+    from services.site_agent.own_use.first_look import data_misfit, misfit_lines
     from services.site_agent.setup.enrol import enrol
     from services.site_agent.setup.site_setup import SiteSetup
 
@@ -65,12 +69,14 @@ def enrol(chosen: argparse.Namespace) -> int:
         ]
     if made.goes_by_proxy and not _has_web_socket():
         lines += ["The way by the proxy needs: pip install 'ballast-diagnosis[websocket]'"]
+    misfit = None if chosen.data is None else data_misfit(folder)
     lines += [
         *_not_there(("--data", chosen.data)),
+        *misfit_lines(misfit, folder),
         "Read policy.toml there: it says what may leave this plant. Then:",
         f"ballast-site run --config {folder / 'site.toml'}",
     ]
-    tell(chosen, {"site_id": site_id, "folder": str(folder), **asdict(made)}, *lines)
+    tell(chosen, {"site_id": site_id, "folder": str(folder), **asdict(made), "data_misfit": misfit}, *lines)
     return 0
 
 

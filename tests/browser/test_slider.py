@@ -1,4 +1,4 @@
-"""The slider of a sensor whose readings spread over decades moves in the logarithm, in a real browser."""
+"""The form of readings in a real browser: a sensor over decades slides in the logarithm, and a file is read or not."""
 
 from __future__ import annotations
 
@@ -50,3 +50,16 @@ def test_other_sensors_slide_as_they_are(form: Any) -> None:
     assert number.input_value() == "35.5"
     number.fill("60")
     assert slider.input_value() == "60"
+
+
+def test_a_file_is_read_and_one_that_is_too_large_is_said_to_be(form: Any) -> None:
+    area, chooser = form.locator("#csv"), form.locator("#csv-file")
+    why = "element => element.validationMessage"
+    chooser.set_input_files([{"name": "t.csv", "mimeType": "text/csv", "buffer": "\ufeffa,b\n1,2\n".encode()}])
+    form.wait_for_function("document.getElementById('csv').value !== ''")
+    assert area.input_value() == "a,b\n1,2\n" and area.evaluate(why) == ""
+    chooser.set_input_files([{"name": "t.csv", "mimeType": "text/csv", "buffer": b"1" * 4_000_001}])
+    form.wait_for_function("document.getElementById('csv').validationMessage.includes('larger than 4 MB')")
+    assert area.input_value() == "a,b\n1,2\n"
+    area.fill("a\n1")
+    assert area.evaluate(why) == ""

@@ -102,12 +102,14 @@ def _show_version(backend: Backend, args: argparse.Namespace) -> None:
     )
     unit = found.asset_type.target.unit if found.task == "regression" and found.asset_type.target else None
     calibrated = calibration_rows(found.calibration_facts, unit)
-    print_fields([*((name, getattr(found, name)) for name in shown), *_scores(found), *calibrated, *_notes(found)])
+    told = [name for name in shown if name != "worst_case_risk" or found.spec.loss.has_ball]
+    print_fields([*((name, _as_told(found, name)) for name in told), *_scores(found), *calibrated, *_notes(found)])
     print()
     names = ("f1",) if found.task == "classification" else ("mae", "r2", "coverage")
+    balls = {"radius": "radius", "worst-case risk": "worst_case_risk"} if found.spec.loss.has_ball else {}
     print_table(found.sites, {
-        "site": "site_id", "weight": "weight", "worst weight": "worst_weight", "radius": "radius",
-        "worst-case risk": "worst_case_risk", **{name: name for name in names}, "answered last": "fresh",
+        "site": "site_id", "weight": "weight", "worst weight": "worst_weight", **balls,
+        **{name: name for name in names}, "answered last": "fresh",
     })
     if found.freshness:
         print()
@@ -119,6 +121,13 @@ def _show_version(backend: Backend, args: argparse.Namespace) -> None:
         print()
         same = {name: name for name in ("wanted", "found", "holds")}
         print_table(found.gates, {"gate": "name", **same, "why": "reason"})
+
+
+def _as_told(found: VersionDetail, name: str) -> object:
+    """A field; of the worst-case risk of a run on sums, which plants tell from above in steps, that it is a bound."""
+    value = getattr(found, name)
+    told_from_above = name == "worst_case_risk" and found.reveal == "sums" and value is not None
+    return f"at most {value:.4g}" if told_from_above else value
 
 
 def _scores(found: VersionDetail) -> list[tuple[str, object]]:

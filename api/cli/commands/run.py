@@ -105,8 +105,8 @@ def _rounds(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _watch(backend: Backend, args: argparse.Namespace) -> int:
-    """Print each round when it is committed, and the end with its reason."""
-    seen, said = 0, ""
+    """Print each round when it is committed, and the end with its reason; on stderr that nobody drives it."""
+    seen, said, alone = 0, "", False
     while True:
         found = backend.store.runs.get_run(args.run_id)
         for each in backend.store.runs.get_rounds(args.run_id, after=seen):
@@ -122,6 +122,13 @@ def _watch(backend: Backend, args: argparse.Namespace) -> int:
             print(state, flush=True)
         if found.status not in ("pending", "running"):
             return 0 if found.status == "completed" else 1
+        before, alone = alone, flows_at_work(backend.settings) is False
+        if alone and not before:
+            where = backend.settings.home
+            print(
+                f"ballast: run {args.run_id} waits: no flows process runs on {where}; `ballast up` starts one",
+                file=sys.stderr, flush=True,
+            )
         time.sleep(max(0.05, args.every))
 
 

@@ -18,7 +18,7 @@ from api.console.views.models import fairness, version_page
 from api.models import service, unlearning
 from api.models.schemas import Unlearning
 from api.web.auth import CONSOLE, Administrator, Diagnoser, Operator, Reader
-from api.web.dependencies import BackendDep
+from api.web.dependencies import BackendDep, Offset
 from services.contracts.base import VERSION_PATTERN
 from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.fairness import BASIS_NAMES
@@ -28,7 +28,7 @@ from services.contracts.versions.version_facts import VersionSummary
 from services.reporting.fairness_page import EXPLAINED, index_columns
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
-SHOWN_VERSIONS: Final = 20  # the newest; the list over REST has all
+SHOWN_VERSIONS: Final = 20  # at a time, the newest first
 
 
 @router.get("/models")
@@ -47,14 +47,15 @@ def model_page(name: str, _: Reader, backend: BackendDep) -> Response:
 
 @router.get("/models/{name}/versions/{version}")
 def one_version_page(
-    request: Request, name: str, version: str, caller: Reader, backend: BackendDep
+    request: Request, name: str, version: str, caller: Reader, backend: BackendDep, offset: Offset = 0
 ) -> HTMLResponse:
-    """Show what a version proves, what it scores, and which versions came before it."""
+    """Show what a version proves, what it scores, and which versions there are, from the ``offset``-th newest."""
     found = version_page(backend, name, version, real=caller.sees_site_names)
     oldest_first = [each for each in reversed(found.versions) if each.version.isdecimal()]
     return page(
-        request, "model.html", found=found, shown=found.versions[:SHOWN_VERSIONS], trend=_trend(oldest_first),
-        pages=pages_of(backend.settings), curves=sensor_charts(found.parts),
+        request, "model.html", found=found, shown=found.versions[offset : offset + SHOWN_VERSIONS],
+        offset=offset, step=SHOWN_VERSIONS, more=len(found.versions) > offset + SHOWN_VERSIONS,
+        trend=_trend(oldest_first), pages=pages_of(backend.settings), curves=sensor_charts(found.parts),
     )
 
 

@@ -67,7 +67,14 @@
   function dropped() {
     const area = document.querySelector("textarea[data-drop]");
     if (!area) return;
-    const take = async (file) => { if (file && file.size < 4e6) area.value = await file.text(); };
+    const take = async (file) => {
+      if (!file) return;
+      const fits = file.size < 4e6;
+      area.setCustomValidity(fits ? "" : "The file is larger than 4 MB and is not read. Over REST a sample a line may be asked.");
+      if (fits) area.value = await file.text();
+      else area.reportValidity();
+    };
+    area.addEventListener("input", () => area.setCustomValidity(""));
     area.addEventListener("dragover", (event) => event.preventDefault());
     area.addEventListener("drop", (event) => {
       if (!event.dataTransfer.files.length) return;

@@ -13,6 +13,7 @@ from api.backend.wiring import Backend
 from models.basics import TransportNorm
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
+from services.contracts.evaluation.calibrated import UNLIKE
 from services.contracts.evaluation.diagnosis import ContributingSensor, Diagnosis
 from services.contracts.evaluation.estimate import Estimate
 from services.contracts.machines.asset_type import AssetType, Feature
@@ -20,6 +21,8 @@ from services.predictor.predictor import Predictor
 
 MOST_ROWS: Final = 500
 """Rows of CSV text that a page shows."""
+_OTHERS: Final = (";", "\t", "|")
+"""What other tables divide their cells by."""
 _SHARE: Final = {"l1": 1.0, "l2": 0.5, "linf": 0.0}
 """Moves of P readings, all of one size, are P to this power times as long as one of them."""
 
@@ -56,6 +59,11 @@ class Result:
         """The answer as JSON knows it, for the parts that only some versions give: class sets, other intervals."""
         found = self.diagnosis or self.estimate
         return {} if found is None else dict(to_plain(found))
+
+    @property
+    def is_unlike(self) -> bool:
+        """Whether the measurement is unlike the held-out ones, of whose like alone a coverage is promised."""
+        return UNLIKE in (self.parts.get("reason") or "")
 
     @property
     def clipped(self) -> tuple[str, ...]:
@@ -121,13 +129,15 @@ def sample_of(asset_type: AssetType, form: Mapping[str, str]) -> dict[str, float
 def samples_of(text: str) -> list[dict[str, float]]:
     """Measurements in CSV text, a line of names first; ``InvalidInputError`` with the line that does not fit."""
     try:
-        # A line may end as in any system's files.
-        lines = list(enumerate(csv.reader(io.StringIO(text.strip(), newline=None)), start=1))
+        # A line may end as in any system's files, and some editors write a mark in front.
+        lines = list(enumerate(csv.reader(io.StringIO(text.strip().removeprefix("\ufeff"), newline=None)), start=1))
     except csv.Error:
         raise InvalidInputError("CSV: a value is longer than any number") from None
     if len(lines) < 2:
         raise InvalidInputError("CSV: a line with the names of the readings is needed, and a line for each measurement")
     names = [name.strip() for name in lines[0][1]]
+    if other := next((mark for mark in _OTHERS if len(names) == 1 and mark in names[0]), None):
+        raise InvalidInputError(f"CSV: values are divided by {other!r}, commas are needed, and points in numbers")
     rows = [(number, row) for number, row in lines[1:] if any(cell.strip() for cell in row)]
     if len(set(names)) != len(names):
         raise InvalidInputError("CSV: the first line has a name twice")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from models.basics import FloatArray
 from models.conformal.scores import class_scores, class_sets, reaches, score_sizes
 from models.conformal.temperature import scaled_probabilities
 from services.contracts.evaluation.calibration import NOVELTY, Calibration
+
+UNLIKE: Final = "unlike what the model was held to"
+"""In the reason of every answer to which no coverage is promised: the measurement is not like the held-out ones."""
 
 
 @dataclass(frozen=True)
@@ -61,4 +65,4 @@ def novelty(found: Calibration, sizes: FloatArray, scaled: FloatArray) -> list[s
     }
     told = [" and ".join(text for text, strange in parts.items() if strange[row]) for row in range(len(scaled))]
     nearly = f"than those of {100.0 * (1.0 - NOVELTY / 2.0):g}% of the held-out measurements"
-    return [f"unlike what the model was held to: {text} {nearly}" if text else "" for text in told]
+    return [f"{UNLIKE}: {text} {nearly}" if text else "" for text in told]

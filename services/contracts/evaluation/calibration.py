@@ -211,6 +211,7 @@ class CalibrationFacts(Contract):
 
     ``half_width`` is that of the interval of ``coverage`` in the target's unit (None: sets, or two unlike ends);
     ``widths`` are those by tenth of the target's range in which the estimate lies, before they are cut to the range.
+    ``tells_unlike``: whether answers may call a measurement unlike the held-out ones (None: told before it was known).
     """
 
     kind: Kind
@@ -225,6 +226,7 @@ class CalibrationFacts(Contract):
     scale: float | None
     half_width: float | None = None
     widths: tuple[float, ...] | None = None
+    tells_unlike: bool | None = None
     note: str = ""
 
     @classmethod
@@ -243,4 +245,5 @@ class CalibrationFacts(Contract):
             kind=found.kind, coverage=found.coverage, available=not lack, shift=found.shift, over=found.over,
             groups=len(found.groups), n_test=found.n_test, missing=found.missing, most_coverage=found.most,
             scale=found.scale, half_width=half, widths=widths, note=lack or found.note,
+            tells_unlike=math.isfinite(min(found.strangest("size"), found.strangest("reach"))),
         )

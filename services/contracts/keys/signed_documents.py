@@ -62,7 +62,10 @@ def check_signature(document: Mapping[str, Any], key: str, statements: Sequence[
         raw = base64.b64decode(str(signature), validate=True)
     except (binascii.Error, ValueError):
         raw = b""
-    signer_key, covered = str(signed_by), signed_bytes(document)
+    try:
+        signer_key, covered = str(signed_by), signed_bytes(document)
+    except ValueError:  # no signature is over a number that JSON has no form for, such as 1e999
+        raise SignatureError("the version was changed after the OEM signed it: it has a number beyond all") from None
     if not verify(signer_key, covered, raw):
         raise SignatureError("the version was changed after the OEM signed it: the signature does not hold")
     check_warrant(line[signer_key], signer_key, document.get("created_at"), covered)

@@ -23,7 +23,7 @@ from services.site_agent.settings import DEFAULT_SERVER, SiteSettings
 
 SETTINGS, POLICY, SEED, ASSET_TYPE = "site.toml", "policy.toml", "site.nk", "asset_type.toml"
 AUTHORITY = "ca.pem"
-KINDS = {".csv": "csv", ".parquet": "parquet"}
+KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "csv", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _texts(setup: SiteSetup) -> dict[str, str]:
         raise InvalidInputError(explain(error)) from None
     texts = {SETTINGS: settings, POLICY: policy}
     if setup.asset_type is not None:
-        texts[ASSET_TYPE] = setup.asset_type.read_text(encoding="utf-8")
+        texts[ASSET_TYPE] = setup.asset_type.read_text(encoding="utf-8-sig")
     if setup.package is not None:
         texts[ASSET_TYPE] = to_toml(setup.package.asset_type)
         if setup.package.authority is not None:
@@ -162,6 +162,10 @@ def _proxy_text(setup: SiteSetup) -> str:
 def _data_text(setup: SiteSetup, asset_type: AssetType | None) -> str:
     data = setup.data if setup.data is not None else setup.folder / "data.csv"
     kind = KINDS.get(data.suffix.lower(), "simulator")
+    if kind == "simulator" and data.is_file():
+        raise InvalidInputError(
+            f"{data.name} is no table that is read here: save it as CSV in UTF-8 or as Parquet ({', '.join(KINDS)})"
+        )
     text = f'[data]\nkind = "{kind}"\npath = {_quoted(_reference(data, setup.folder))}\n'
     if kind == "simulator":
         return text

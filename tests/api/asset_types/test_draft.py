@@ -209,6 +209,8 @@ def test_words_that_are_numbers_become_classes_and_nought_is_healthy(tmp_path: P
         ("s,label\nx,a\ny,b\n", {}, "no column of numbers"),
         ("s,label\n1,a\n2\n", {}, "row 2: 1 cells, the header has 2; are cells divided by ','. Else say --delimiter"),
         ("s;label\n1;a\n", {"label": None, "target": "s;label"}, "no column of numbers"),
+        ("s;label\n1;a\n2;b\n", {}, "divided by ';', not by ',': say so by --delimiter"),
+        ("s\tu,label\n1\t2,a\n", {"delimiter": "|"}, "divided by '.t', not by"),
         ("s,s,label\n1,2,a\n", {}, "two columns called 's'"),
         ("", {}, "needs a header line and rows"),
         ("s,life\n1,3\n2,3\n", {"label": None, "target": "life"}, "reads 3 in every row"),

@@ -61,6 +61,16 @@ def test_what_is_counted_has_whole_ticks() -> None:
     assert re.findall(rf'y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">([^<]+)<', chart) == ["1", "2", "3"]
 
 
+def test_ticks_of_a_narrow_range_far_from_0_are_told_apart() -> None:
+    """A mains frequency, an air pressure in Pa: four digits are one number."""
+    for ends, told in (
+        ((49.995, 50.005), ["49.996", "49.998", "50", "50.002", "50.004"]),
+        ((101325.0, 101375.0), ["101330", "101340", "101350", "101360", "101370"]),
+    ):
+        chart = line_chart("title", [Line("one", [(ends[0], 0.0), (ends[1], 1.0)])], "x", "y")
+        assert re.findall(r'text-anchor="middle">([\d.e+]+)<', chart) == told
+
+
 def test_names_are_escaped_and_one_series_needs_no_legend() -> None:
     bad = "<script>\""
     lines = [Line(bad, [(1, 1.0), (2, 2.0)], kind=bad), Line("two", [(1, 2.0)])]

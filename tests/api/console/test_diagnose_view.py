@@ -14,6 +14,7 @@ from api.console.rendering import environment
 from api.console.views import diagnose
 from api.console.views.diagnose import MOST_ROWS, sample_of, samples_of
 from services.contracts.errors import InvalidInputError
+from services.contracts.evaluation.calibrated import UNLIKE
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.value_range import Ranges
 from services.contracts.problems.training_spec import TrainingSpec
@@ -82,6 +83,18 @@ def test_the_card_says_of_which_readings_the_share_is_one_of_logarithms() -> Non
     assert "No sensor stands out" not in text
 
 
+def test_no_coverage_is_promised_of_a_measurement_that_is_unlike_the_held_out_ones() -> None:
+    found = Predictor(a_version(RIG, np.array([[1.0, 1.0, 0.0, -0.5]]))).diagnose([{"flow": 21.0, "particles": 9.0}])[0]
+    card = environment().from_string('{% import "parts.html" as parts %}{% include "answer.html" %}')
+    promised, withdrawn = "the true class of such measurements is among", "which is unlike them, it is not promised"
+    for reason, abstained in (("", False), ("at coverage 0.9 it can be any of the classes", True),
+                              (f"at coverage 0.9 it can be any of the classes; {UNLIKE}: its scores are larger", True)):
+        told = {"class_set": ("leak",), "coverage": 0.9, "reason": reason, "abstained": abstained}
+        result = diagnose.Result(found.model_copy(update=told), None, ())
+        text = card.render(results=[result])
+        assert (promised in text, withdrawn in text) == (UNLIKE not in reason, UNLIKE in reason)
+
+
 @pytest.mark.parametrize("radius", [None, math.inf, math.nan])
 def test_without_a_finite_radius_no_margin_is_told(radius: float | None) -> None:
     assert by({"flow": 30.0}, radius) == {}
@@ -99,6 +112,7 @@ def test_an_optional_reading_may_be_left_empty_and_no_other() -> None:
 
 def test_lines_of_text_are_read_with_blank_ones_left_out() -> None:
     assert samples_of("\n a , b \n1,2\n\n , \n3,\"4\"\n") == [{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 4.0}]
+    assert samples_of("\ufeffa,b\n1,2\n3,4") == samples_of("a,b\n1,2\n3,4")
     assert samples_of("a,b\r1,2\r3,4") == samples_of("a,b\r\n1,2\r\n3,4\r\n") == samples_of("a,b\n1,2\n3,4")
 
 
@@ -106,6 +120,7 @@ def test_lines_of_text_are_read_with_blank_ones_left_out() -> None:
     ("", "a line with the names"), ("a,b", "a line with the names"), ("a,a\n1,2", "the first line has a name twice"),
     ("a,b\n1,2\n1", "CSV, line 3: 1 values for 2 names"), ("a,b\n1,x", "b, line 2: a number is needed"),
     ("a\n1\n2\n-inf", "a, line 4: a finite number is needed"), ("a\n1\n\n \nx", "a, line 5: a number is needed"),
+    ("a;b\n1,5;2,5", "CSV: values are divided by ';', commas are needed"), ("a\tb\n1\t2", "are divided by '\\t'"),
     ("a\n1_000", "a, line 2: a number is needed"), ("a\n" + "1" * 140_000, "a value is longer than any number"),
 ])
 def test_what_is_no_table_is_told_by_its_line(text: str, said: str) -> None:

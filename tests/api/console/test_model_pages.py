@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import numpy as np
+import pytest
 
 from api.cli.commands.model import _notes
+from api.console.endpoints import models as pages
 from api.console.endpoints.models import _trend
 from api.console.formats import percent
 from api.console.views import words
@@ -50,6 +53,25 @@ def test_a_champions_figures_stand_beside_the_plants(
     assert models.champion_of(world.backend, "rigs") == first
     actions = [each.action for each in store.audit.list_events(limit=3)]
     assert actions == ["model.rollback", "model.promote", "model.promote"]
+
+
+def test_versions_stand_some_at_a_time_and_all_can_be_come_to(
+    world: Any, signed_in: Callable[..., Any], reading: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a version that is not among those shown its run in the registry is told all the same."""
+    first, second = world.new_model("valves", 0.9, 0.8)
+    person, here = signed_in(world), f"/console/models/valves/versions/{first}"
+    listed = re.compile(r'<th scope="row"><a href="/console/models/valves/versions/(\d+)"')
+    whole = person.get(here)
+    assert listed.findall(whole.text) == [second, first] and "at a time" not in reading(whole)
+    monkeypatch.setattr(pages, "SHOWN_VERSIONS", 1)
+    newest = person.get(here)
+    assert listed.findall(newest.text) == [second] and "2 versions, 1 at a time." in reading(newest)
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', newest.text)
+    oldest = person.get(unescape(older))
+    assert listed.findall(oldest.text) == [first] and 'rel="next"' not in oldest.text and 'rel="prev"' in oldest.text
+    runs = {re.findall(r"Run in the registry (\S+)", reading(each))[0] for each in (whole, newest, oldest)}
+    assert len(runs) == 1 and runs != {"–"}
 
 
 def test_risks_of_unlike_losses_are_joined_by_no_line() -> None:

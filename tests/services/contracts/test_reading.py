@@ -29,6 +29,8 @@ def test_a_file_that_is_not_there_or_none(tmp_path: Path, end: str) -> None:
 
 @pytest.mark.parametrize(("name", "content", "said"), [
     ("plan.toml", b"name = \xff", "is not UTF-8 text"), ("plan.toml", b"name =", "is not TOML"),
+    ("plan.toml", "name = 1".encode("utf-16"), "is not UTF-8 text"),
+    ("plan.toml", b"a = " + b"[" * 9999, "is not TOML: its values lie too deep"),
     ("plan.json", b"{", "Invalid JSON"), ("plan.toml", b'name = "x"', "asset_type: Field required"),
 ])
 def test_what_is_written_otherwise_is_one_line(tmp_path: Path, name: str, content: bytes, said: str) -> None:
@@ -36,6 +38,14 @@ def test_what_is_written_otherwise_is_one_line(tmp_path: Path, name: str, conten
     with pytest.raises(InvalidInputError, match=said) as refused:
         read_contract(Plan, tmp_path / name, "plan")
     assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("plan.toml", 'name = "leak"\nasset_type = "pump"\n'), ("plan.json", '{"name": "leak", "asset_type": "pump"}'),
+])
+def test_the_mark_that_some_editors_write_in_front_is_passed_over(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert read_contract(Plan, tmp_path / name, "plan").name == "leak"
 
 
 @pytest.mark.parametrize(("sensor", "fault", "said"), [

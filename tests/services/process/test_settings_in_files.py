@@ -35,6 +35,15 @@ def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> 
     assert settings.nats_authority == tmp_path / "ca.pem"
 
 
+def test_a_file_of_another_editor_is_read_or_told_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "ballast.toml"
+    file.write_text("[api]\nport = 8001\n", encoding="utf-8-sig")
+    assert Settings.load(tmp_path, {}).api.port == 8001
+    file.write_text("[api]\nport = 8001\n", encoding="utf-16")
+    with pytest.raises(InvalidInputError, match="ballast.toml is not UTF-8 text"):
+        Settings.load(tmp_path, {})
+
+
 @pytest.mark.parametrize("text", ["api = 3", "[[api]]\nport = 1"])
 def test_what_is_no_table_in_the_file_is_one_line_whatever_the_environment_says(tmp_path: Path, text: str) -> None:
     (tmp_path / "ballast.toml").write_text(text)

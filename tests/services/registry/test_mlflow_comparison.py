@@ -126,6 +126,12 @@ def test_of_what_is_trained_without_a_ball_no_risk_is_called_unknown(make_versio
     assert "without a ball" not in version_description(made)
 
 
+def test_on_sums_the_risk_that_plants_tell_from_above_is_called_a_bound(make_version: MakeVersion) -> None:
+    made = make_version().model_copy(update={"worst_case_risk": 0.25})
+    for reveal, said in (("sums", "at most 0.25"), ("each site", "0.25")):
+        assert f"| worst-case risk | {said} |" in version_description(made.model_copy(update={"reveal": reveal}))
+
+
 @pytest.mark.parametrize(("rounds", "said"), [(1, "in 1 round: "), (2, "in 2 rounds: ")])
 def test_a_week_of_one_round_is_said_so(
     make_version: Callable[..., ModelVersion], rounds: int, said: str

@@ -221,6 +221,12 @@ def test_a_calibration_says_what_is_covered_of_whom_and_from_how_many_rows() -> 
     assert told["from held-out rows"] == "120 of 4 groups; 1 plants counted nothing"
     assert told["largest coverage that they are good for"] == "0.96"
     assert told["half width of the conformal interval"] == "0.3 mm"
+    unlike = "measurements unlike the held-out ones"
+    assert unlike not in told, "of an earlier report it is not known"
+    for tells, word in ((True, "at most 5 in 100"), (False, "never told: it takes 39 held-out rows a plant")):
+        for available in (True, False):
+            known = facts.model_copy(update={"tells_unlike": tells, "available": available})
+            assert word in dict(calibration_rows(known, "mm"))[unlike]
 
 
 def test_a_curve_is_drawn_from_corner_to_corner_of_its_axes() -> None:

@@ -53,6 +53,13 @@ def test_every_mark_and_word_is_inside_the_picture(gaps: list[float]) -> None:
     assert ("no round has a finite gap" in svg) is not any(math.isfinite(gap) for gap in gaps)
 
 
+def test_scores_that_are_not_known_say_why(version: ModelVersion, run: Run, rounds: tuple[RoundRecord, ...]) -> None:
+    told = "no held-out rows could be counted"
+    assert told not in report_page(model_report(version, run, rounds))
+    uncounted = version.model_copy(update={"f1": None, "confusion": None})
+    assert told in report_page(model_report(uncounted, run, rounds))
+
+
 class Structure(HTMLParser):
     """Checks that elements close in order, and keeps the text and the addresses that would be fetched."""
 

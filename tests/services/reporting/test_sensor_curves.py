@@ -23,8 +23,9 @@ from services.contracts.problems.lift import (
 )
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
-from services.contracts.versions.report import ModelReport
-from services.reporting.curve_chart import HEIGHT, WIDTH, curve_charts
+from services.contracts.versions.report import ModelReport, SensorCurve
+from services.reporting.curve_chart import HEIGHT, WIDTH, curve_chart, curve_charts
+from services.reporting.html import labels
 from services.reporting.model_report import model_report
 from services.reporting.report_page import report_page
 from services.reporting.sensor_curves import sensor_curves
@@ -130,6 +131,29 @@ def test_the_pictures_hold_their_lines_and_no_script(n_classes: int, run: Run) -
     page = report_page(report)
     assert "What each sensor says" in page and "p_in (bar)" in page and "<script" not in page
     assert all(chart in page for chart in charts)
+
+
+def test_long_names_are_within_the_picture() -> None:
+    """Sensors and classes may share most of a name: one that is cut at the edge may be any of them."""
+    sensor = f"bearing_07_{'x' * 52}"
+    classes = [f"{'outer_race_defect_' * 3}{n}" for n in (1, 2)]
+    curve = SensorCurve(sensor=sensor, unit="µm/s²", readings=(-1e-9, 1e-9), heights=(-1.0, 1.0), fault_class="ok")
+    for unit, cut in (("µm/s²", False), ("Ω" * 200, True)):
+        lines = [curve.model_copy(update={"unit": unit, "fault_class": name}) for name in classes]
+        root = ElementTree.fromstring(curve_chart(lines, -1.0, 1.0))
+        texts = [each for each in root if each.tag.endswith("text")]
+        assert {each.text for each in texts} > set(classes)
+        for each in texts:
+            x, wide = float(each.attrib["x"]), 6.8 * len(each.text or "")
+            begins = x - {"start": 0.0, "middle": wide / 2, "end": wide}[each.attrib["text-anchor"]]
+            assert 0 <= begins and begins + wide <= float(root.attrib["width"])
+        label = next(each.text or "" for each in texts if (each.text or "").startswith(sensor))
+        assert label.endswith("…") is cut and (root[0].text or "") == f"{sensor} ({unit})"
+
+
+def test_labels_have_as_many_digits_as_tell_them_apart() -> None:
+    assert labels((49.995, 50.005)) == ["49.995", "50.005"] and labels((1e9, 1e9 + 1)) == ["1000000000", "1000000001"]
+    assert labels((-5e-9, 0.0, 5e-9)) == ["-5e-09", "0", "5e-09"] and labels((1495.5, 12345.6)) == ["1496", "1.235e+04"]
 
 
 def test_a_report_of_a_flat_model_can_be_drawn() -> None:

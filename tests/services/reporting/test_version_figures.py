@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from services.contracts.history.run import Run
 from services.contracts.versions.model_version import ModelVersion
-from services.reporting.confusion_chart import confusion_chart
+from services.reporting.confusion_chart import SLANT, confusion_chart
 from services.reporting.model_report import model_report
 from services.reporting.version_figures import version_figures
 
@@ -31,6 +32,20 @@ def test_a_confusion_matrix_shows_every_count_where_it_belongs() -> None:
     places = [(float(each.get("y", "")), float(each.get("x", ""))) for each in rectangles]
     assert places == sorted(places) and len(set(places)) == 9, "rows from top to bottom, columns from left to right"
     assert json.dumps(CLASSES[2]).strip('"') not in [each.text for each in root.iter()]
+
+
+def test_long_names_of_classes_do_not_overlap_and_stay_apart() -> None:
+    stages = [f"outer_race_defect_at_drive_end_stage_{n}" for n in (1, 2)]
+    root = ElementTree.fromstring(confusion_chart(["healthy", *stages], COUNTS))
+    above = [each for each in root if "transform" in each.attrib]
+    assert [each.text for each in above] == ["healthy", "outer_rac…nd_stage_1", "outer_rac…nd_stage_2"]
+    for each in above:
+        assert len(each.text or "") * 6.8 * math.cos(math.radians(SLANT)) + float(each.attrib["x"]) <= float(
+            root.attrib["width"]
+        )
+        assert float(each.attrib["y"]) - len(each.text or "") * 6.8 * math.sin(math.radians(SLANT)) > 24
+    short = ElementTree.fromstring(confusion_chart(["healthy", "leak", "worn"], COUNTS))
+    assert not any("transform" in each.attrib for each in short)
 
 
 def test_counts_are_told_to_the_nearest_row_and_no_rows_have_no_picture(version: ModelVersion, run: Run) -> None:

@@ -119,6 +119,21 @@ def test_init_with_a_mistake_writes_nothing(
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.parametrize(("name", "kind"), [("rows.TXT", "csv"), ("rows.tsv", "csv"), ("rows.xlsx", ""), ("rows", "")])
+def test_a_file_is_a_table_by_its_end_and_another_is_refused(
+    tmp_path: Path, capsys: Capture, name: str, kind: str
+) -> None:
+    """A folder of the simulator is none: of a spreadsheet it was said that plant.json in it cannot be read."""
+    (tmp_path / name).touch()
+    made = ["init", "--site-id", "p", "--dir", str(tmp_path / "p"), "--data", str(tmp_path / name)]
+    if kind:
+        assert main(made) == 0
+        assert SiteSettings.from_toml(tmp_path / "p" / "site.toml").data.kind == kind
+    else:
+        assert f"{name} is no table that is read here: save it as CSV" in failure(capsys, *made)
+        assert not (tmp_path / "p").exists()
+
+
 def test_init_into_a_place_that_cannot_be_written_says_so(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot write to" in failure(capsys, "init", "--site-id", "p", "--dir", str(tmp_path / "file" / "p"))

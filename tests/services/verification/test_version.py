@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,9 @@ def test_the_signature_is_checked_before_anything_else(
     key_and_document: tuple[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     key, document = key_and_document
-    for changed in ({"weights": [[0.5, 0.0]]}, {"certificate_sha256": ""}, {"name": "valve"}, {"more": 1}):
+    for changed in (
+        {"weights": [[0.5, 0.0]]}, {"certificate_sha256": ""}, {"name": "valve"}, {"more": 1}, {"rounds": math.inf},
+    ):
         with pytest.raises(SignatureError, match="changed after the OEM signed it"):
             verify_version(document | changed, None, key)
     for unsigned in ({"signature": ""}, {"signature": None}):

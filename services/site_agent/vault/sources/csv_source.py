@@ -91,7 +91,7 @@ def _read_cells(source: CsvSource) -> _CsvCells:
     except OSError as error:
         raise VaultError(f"{source.path} cannot be read: {error.strerror}", "no_data") from None
     except UnicodeDecodeError:
-        raise VaultError(f"{source.path.name} is not UTF-8 text; save it as UTF-8") from None
+        raise VaultError(f"{source.path.name} is not UTF-8 text; save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise VaultError(f"{source.path.name} is not a CSV file, line {reader.line_num}: {error}") from None
     if not header:

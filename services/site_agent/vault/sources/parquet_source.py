@@ -34,7 +34,7 @@ class _ParquetCells:
 
     def unit(self, position: int) -> str | None:
         unit = (self.table.schema.field(position).metadata or {}).get(b"unit")
-        return None if unit is None else str(unit.decode())
+        return None if unit is None else str(unit.decode(errors="replace"))
 
     def words(self, position: int, *, gaps: bool = False) -> list[str]:
         cells = self._column(position, gaps).to_pylist()
@@ -46,6 +46,8 @@ class _ParquetCells:
         name, column = self.header[position], self._column(position, gaps)
         if gaps and kinds.is_null(column.type):
             return np.full(len(self), np.nan)
+        if kinds.is_decimal(column.type):
+            column = column.cast("double")
         if not (kinds.is_integer(column.type) or kinds.is_floating(column.type)):
             where = f"{self.name}, {self.row_name(0)}"
             raise VaultError(f"{where}: column {name!r} holds {column.type}, numbers are needed")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from services.contracts.problems.training_spec import TrainingSpec
 from tests.api.cli.changes import PUMP, actions
-from tests.api.conftest import SITES, a_plan
+from tests.api.conftest import SITES, a_plan, a_version, register
 
 
 def test_models_are_shown_promoted_and_rolled_back(shell: Any, behind: Any) -> None:
@@ -24,6 +27,18 @@ def test_models_are_shown_promoted_and_rolled_back(shell: Any, behind: Any) -> N
     code, _, err = shell.run("model", "rollback", "pumps")
     assert (code, "--reason" in err) == (2, True)
     assert behind.store.audit.list_events() == []
+
+
+def test_of_a_network_no_ball_is_told(shell: Any, behind: Any) -> None:
+    name = f"deep-{behind.store.engine.dialect.name}"
+    planar = a_version(name, "ce" * 16)
+    spec = TrainingSpec.model_validate({"loss": "cross_entropy", "network": {"hidden": 2}})
+    size = 2 * (len(planar.asset_type.features) + 1) + 3 * len(planar.asset_type.fault_classes)
+    network = planar.model_copy(update={"spec": spec, "weights": np.ones((1, size)), "worst_case_risk": None})
+    said = shell.good("model", "show", name, register(behind.registry, network))
+    assert "RADIUS" not in said and "WORST-CASE RISK" not in said and "worst_case_risk" not in said
+    said = shell.good("model", "show", "pumps", "1")
+    assert "RADIUS" in said and "WORST-CASE RISK" in said and "worst_case_risk" in said
 
 
 def test_promotion_and_rollback(shell: Any, behind: Any, a_model: Callable[..., list[str]]) -> None:

@@ -66,3 +66,12 @@ def test_a_champion_takes_the_place_of_another_or_of_none() -> None:
     assert model._instead(change) == " instead of 2"
     change.previous_version = None
     assert model._instead(change) == ""
+
+
+@pytest.mark.parametrize(("reveal", "risk", "said"), [
+    ("sums", 0.074274, "at most 0.07427"), ("sums", None, None), ("each site", 0.074274, 0.074274),
+])
+def test_a_risk_that_plants_tell_from_above_is_called_a_bound(reveal: str, risk: float | None, said: object) -> None:
+    """Beside the bound of the rounds, which may be smaller, it would be another value of the same risk."""
+    assert model._as_told(version(reveal=reveal, worst_case_risk=risk), "worst_case_risk") == said
+    assert model._as_told(version(reveal=reveal, worst_case_risk=risk), "f1") == 0.5

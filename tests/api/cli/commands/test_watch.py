@@ -48,8 +48,12 @@ def test_a_run_is_followed_until_its_end(
     monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=sleep))
     for never in ("0", "nan", "inf"):
         assert shell.run("run", "watch", run.run_id, "--every", never)[0] == 2
-    ended, out, _ = shell.run("run", "watch", run.run_id, "--every", "0.25")
+    at_work = iter([False, False, True, False, None])  # at each look before the end
+    monkeypatch.setattr(commands, "flows_at_work", lambda settings: next(at_work))
+    ended, out, told = shell.run("run", "watch", run.run_id, "--every", "0.25")
     assert ended == code
+    waiting = f"ballast: run {run.run_id} waits: no flows process runs on {behind.settings.home}; "
+    assert [line.startswith(waiting) for line in told.splitlines()] == [True, True], "each time that it is gone"
     assert (steps, waits) == ([], [0.25] * 5)
     sites = "at most 0.5, 1 sites"
     assert out.splitlines() == [

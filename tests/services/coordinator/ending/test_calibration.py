@@ -16,6 +16,7 @@ from models.conformal.temperature import confidence_counts
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
+from services.contracts.evaluation.calibration import CalibrationFacts
 from services.contracts.history.run import Run, SiteTermsRecord
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.training_spec import TrainingSpec
@@ -75,6 +76,8 @@ def test_whether_a_row_is_strange_is_asked_of_all_rows_together() -> None:
     assert found.n_test == 360 and found.strangest("size") < np.inf
     few = calibration(a_run(), {"a": told(1, 30)}, ALONE)
     assert few.strangest("size") == np.inf, "30 rows do not tell one in forty"
+    facts = [CalibrationFacts.of(each) for each in (found, few)]
+    assert [each is not None and each.tells_unlike for each in facts] == [True, False], "and the version says so"
 
 
 def test_a_cohorts_sum_counts_with_all_of_its_plants() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from services.site_agent.vault.reader import Vault
 from tests.services.site_agent.vault.misfits import Rows, keep_header, put
 
 
-def write_parquet(rows: Rows, path: Path, units: dict[str, str] | None = None) -> None:
+def write_parquet(rows: Rows, path: Path, units: Mapping[str, str | bytes] | None = None) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra parquet")
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = {name: [row[number] for row in rows[1:]] for number, name in enumerate(rows[0])}
@@ -87,6 +89,22 @@ def test_what_does_not_fit_in_parquet_is_said(
     change(rows)
     write_parquet(rows, tmp_path / "data.parquet", units)
     with pytest.raises(VaultError, match=expected):
+        Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), asset_type).current()
+
+
+def test_decimals_of_a_database_are_numbers(rows: Rows, asset_type: AssetType, tmp_path: Path) -> None:
+    found = []
+    for kind in (float, lambda value: Decimal(str(value))):
+        for row in rows[1:]:
+            row[1] = kind(round(float(row[1]), 2))
+        write_parquet(rows, tmp_path / "data.parquet")
+        found.append(Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), asset_type).current())
+    assert found[0].train.features.tolist() == found[1].train.features.tolist()
+
+
+def test_a_unit_in_another_encoding_is_one_that_does_not_fit(rows: Rows, asset_type: AssetType, tmp_path: Path) -> None:
+    write_parquet(rows, tmp_path / "data.parquet", {"flow": "°C".encode("latin-1")})
+    with pytest.raises(VaultError, match="flow is in '.C', the contract wants 'L/min'"):
         Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), asset_type).current()
 
 
