@@ -119,6 +119,10 @@ def test_a_file_that_is_dropped_or_chosen_is_the_text(form: Any, tmp_path: Path)
 def test_a_file_that_is_too_large_for_a_form_is_not_taken(form: Any) -> None:
     form.locator("#csv").fill("flow")
     form.evaluate(DROP, "1" * 4_000_000)
+    form.wait_for_function("!document.getElementById('csv').validity.valid", timeout=10_000)
+    assert form.locator("#csv").input_value() == "flow"
     form.evaluate(DROP, "flow\n3.5\n")
     form.wait_for_function("document.getElementById('csv').value !== 'flow'")
-    assert form.locator("#csv").input_value() == "flow\n3.5\n"
+    assert form.locator("#csv").input_value() == "flow\n3.5\n" and form.evaluate(
+        "document.getElementById('csv').validity.valid"
+    )

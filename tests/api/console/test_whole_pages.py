@@ -31,8 +31,9 @@ PAGES = {
     "compare": f"/console/runs/compare?left={RUN_ID}&right={RUN_ID}", "models": "/console/models",
     "champion": f"{VALVES}/versions/1", "version": f"{VALVES}/versions/2",
     "fairness": f"{VALVES}/versions/2/fairness", "diagnose": f"{VALVES}/diagnose", "choose": "/console/diagnose",
-    "plans": "/console/plans", "plan": f"/console/plans/{MODEL}", "audit": "/console/audit?action=model.promote&actor=the+founder",
-    "admin": "/console/admin", "privacy": "/console/privacy", "components": "/console/components",
+    "plans": "/console/plans", "plan": f"/console/plans/{MODEL}",
+    "audit": "/console/audit?action=model.promote&actor=the+founder", "admin": "/console/admin",
+    "privacy": "/console/privacy", "components": "/console/components",
 }
 
 
