@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from api.backend.answering import hanging
 from api.backend.disk_space import disk_problem
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
@@ -30,12 +31,10 @@ WHAT_TO_DO: Final = {
 def missing_parts(backend: Backend) -> dict[str, str]:
     """What is needed and does not answer: what to do where that is known, but not where it is, for anybody may ask."""
     missing = {}
-    for part, ask in (("database", backend.check_store), ("registry", backend.registry.models)):
-        try:
-            ask()
-        except BallastError as error:
-            LOG.warning("not ready: %s", error)
-            missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
+    parts = {"database": backend.check_store, "registry": backend.registry.models}
+    for part, error in backend.looks.failures(parts).items():
+        LOG.warning("not ready: %s", error)
+        missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
     if "database" not in missing:
         problems = [found for name in MEANINGS if (found := backend.service_keys.problem(name))]
         for found in problems:
@@ -50,8 +49,11 @@ def missing_parts(backend: Backend) -> dict[str, str]:
 
 
 def notices(backend: Backend) -> dict[str, str]:
-    """What works and somebody should look at: moved aliases of the registry, runs that nobody is there to start."""
-    return _moved(backend) | _waiting(backend)
+    """What works and somebody should look at: moved aliases, runs that nobody is there to start, servers that hang.
+
+    Without plant link and Prefect nothing is trained; diagnoses go on, so the process stays ready.
+    """
+    return _moved(backend) | _waiting(backend) | hanging(backend.settings)
 
 
 def _waiting(backend: Backend) -> dict[str, str]:

@@ -1,0 +1,59 @@
+"""Looks at parts, of which one hangs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from api.backend import looks
+from api.backend.looks import Looks
+from services.contracts.errors import UnavailableError
+from tests.waiting import PATIENCE, wait_until
+
+
+def away() -> None:
+    raise UnavailableError("it is away", code="database_full")
+
+
+class Hanging:
+    """A part that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.asked, self.let = 0, threading.Event()
+
+    def __call__(self) -> None:
+        self.asked += 1
+        assert self.let.wait(PATIENCE)
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
+    monkeypatch.setattr(looks, "LOOK_SECONDS", 0.05)
+    part = Hanging()
+    yield part
+    part.let.set()
+
+
+def test_each_part_says_for_itself_what_is_wrong(hanging: Hanging) -> None:
+    found = Looks().failures({"store": hanging, "registry": away, "rest": lambda: None})
+    assert [(part, str(error)) for part, error in found.items()] == [
+        ("store", "the store has not answered yet"), ("registry", "it is away"),
+    ]
+    assert found["registry"].code == "database_full"
+
+
+def test_who_asks_again_waits_for_the_look_that_hangs_and_begins_no_other(hanging: Hanging) -> None:
+    ours = Looks()
+    for _ in range(3):
+        assert set(ours.failures({"store": hanging})) == {"store"}
+    assert hanging.asked == 1
+    hanging.let.set()
+    wait_until(lambda: not ours.failures({"store": hanging}), "an answer")
+    assert ours.failures({"store": hanging}) == {} and hanging.asked > 1, "a look that came back is not the last"
+
+
+def test_what_is_no_failure_of_a_part_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Looks().failures({"store": lambda: 1 // 0})
