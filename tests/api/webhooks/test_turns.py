@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
@@ -225,3 +226,21 @@ def test_who_was_away_for_longer_than_events_are_kept_is_told_so(
     happen(world, "six")
     Deliverer(world.backend).look()
     assert "events.lost" not in receiver.kinds()[3:]
+
+
+def test_the_authorities_are_not_read_for_each_message(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten thousand messages that waited for a receiver it would be minutes of the API's time."""
+    read: list[bool] = []
+    make = ssl.create_default_context
+
+    def counted(*given: Any, **more: Any) -> ssl.SSLContext:
+        read.append(True)
+        return make(*given, **more)
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    add(world, receiver.url)
+    happen(world, "a", "b", "c")
+    Deliverer(world.backend).look()
+    assert len(receiver.heard) == 6 and len(read) <= 2, "twice where a minute ends in between"
