@@ -9,8 +9,8 @@ from concurrent.futures import Future
 
 from services.contracts.errors import BallastError, UnavailableError
 
-LOOK_SECONDS = 5.0
-"""How long whoever looks waits for an answer; the look itself goes on."""
+LOOK_SECONDS = 4.0
+"""How long whoever looks waits for an answer; the look itself goes on. Probes of a cluster wait for 5 s."""
 
 
 class Looks:

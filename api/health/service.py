@@ -10,7 +10,7 @@ from api.backend.answering import hanging
 from api.backend.disk_space import disk_problem
 from api.backend.flows_process import flows_at_work
 from api.backend.wiring import Backend
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, NotFoundError
 from services.identity.service_keys import MEANINGS
 from services.registry.alias_check import RESTORED, moved_aliases
 from services.round_store.database.failures import UPGRADE_COMMAND
@@ -71,6 +71,9 @@ def _moved(backend: Backend) -> dict[str, str]:
         standing = any(moved_aliases(backend.store.model_versions, backend.registry, name)
                        for name in backend.store.model_versions.models())
         last = backend.store.audit.list_events(action=RESTORED, limit=1)
+    except NotFoundError as error:
+        LOG.warning("the registry lacks what the store knows: %s", error)
+        return {"registry": "lacks a model that the store knows, as a new one does; the server's log says which"}
     except BallastError as error:
         LOG.warning("the registry was not compared with the store: %s", error)
         return {}

@@ -43,9 +43,8 @@ def ours(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
-    """Processes that are ended with the test; no answer is waited for long."""
-    monkeypatch.setattr(answering, "ANSWER_SECONDS", 0.3)
+def ending() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Processes that are ended with the test."""
     begun: list[subprocess.Popen[bytes]] = []
     yield begun.append
     for process in begun:

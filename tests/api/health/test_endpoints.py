@@ -69,6 +69,15 @@ def test_without_its_registry_it_says_so(tmp_path: Path, new_sqlite: Any) -> Non
     assert set(ready.json()["missing"]) == {"registry"}
 
 
+def test_a_registry_that_was_made_anew_is_a_notice(world: Any, new_mlflow: Any, tmp_path: Path) -> None:
+    """MLflow makes a database that is gone anew, empty: every diagnosis is told that there is no such model."""
+    (tmp_path / "anew").mkdir()
+    mlflow = {"tracking_uri": new_mlflow(tmp_path / "anew"), "artifact_root": str(tmp_path / "anew")}
+    (ready,) = ask(Settings.model_validate(world.settings.model_dump() | {"mlflow": mlflow}), "/readyz")
+    assert ready.status_code == 200, "a new training may mend it, and `ballast up` waits until it is ready"
+    assert "lacks a model that the store knows" in ready.json()["notices"]["registry"]
+
+
 def test_a_read_only_database_still_answers_readers(
     tmp_path: Path, new_sqlite: Any, mlflow_settings: dict[str, str], opening: Any
 ) -> None:
