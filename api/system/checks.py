@@ -22,6 +22,8 @@ LOW_BYTES: Final = 2 * 10**9  # of room on the disk; below it there is a warning
 EXPIRES_SOON: Final = timedelta(days=30)
 BACKUP_AGE: Final = timedelta(days=7)
 STUCK: Final = timedelta(minutes=10)
+HANGS: Final = timedelta(minutes=2)
+"""The flows process looks once a second; a look that waits for a database or Prefect may take a minute."""
 
 
 STORE_TODO: Final = {
@@ -209,11 +211,17 @@ def runs(unfinished: Sequence[Run], now: datetime, *, flows_alive: bool) -> Find
     return Finding(check="runs", state="ok", said=f"{len(unfinished)} unfinished")
 
 
-def flows(alive: bool | None) -> Finding:
-    """The process that drives runs; None where it may run elsewhere."""
+def flows(alive: bool | None, idle: timedelta = timedelta()) -> Finding:
+    """The process that drives runs; None where it may run elsewhere. ``idle``: since it last looked for what waits."""
     if alive is None:
         return Finding(check="flows process", state="ok",
                        said="not on this home folder; where it runs, `ballast health flows` says whether it does")
+    if alive and idle > HANGS:
+        return Finding(
+            check="flows process", state="fail", said=f"runs, and has not looked for what waits for {_span(idle)}",
+            todo="where a server above hangs, mend that first; else look at flows.log in the home folder's logs, and "
+            "where it stays so, stop `ballast up` and start it again: runs go on where they were",
+        )
     if alive:
         return Finding(check="flows process", state="ok", said="runs")
     return Finding(check="flows process", state="warn", said="does not run on this host: no schedule starts anything",
