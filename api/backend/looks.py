@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from typing import Any, TypeVar, cast
 
 from services.contracts.errors import BallastError, UnavailableError
 
+Answer = TypeVar("Answer")
 LOOK_SECONDS = 4.0
 """How long whoever looks waits for an answer; the look itself goes on. Probes of a cluster wait for 5 s."""
 
@@ -18,7 +20,7 @@ class Looks:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._on_their_way: dict[str, Future[None]] = {}
+        self._on_their_way: dict[str, Future[Any]] = {}
 
     def failures(self, parts: Mapping[str, Callable[[], object]]) -> dict[str, BallastError]:
         """Ask all parts at once; what each that is not well raised, or that it does not answer, by part."""
@@ -30,10 +32,17 @@ class Looks:
             except BallastError as error:
                 found[part] = error
             except TimeoutError:
-                found[part] = UnavailableError(f"the {part} has not answered yet", code="no_answer")
+                found[part] = _no_answer(part)
         return found
 
-    def _look(self, part: str, ask: Callable[[], object]) -> Future[None]:
+    def answer(self, part: str, ask: Callable[[], Answer]) -> Answer:
+        """What a part answers; ``UnavailableError`` where it does not."""
+        try:
+            return cast(Answer, self._look(part, ask).result(LOOK_SECONDS))
+        except TimeoutError:
+            raise _no_answer(part) from None
+
+    def _look(self, part: str, ask: Callable[[], object]) -> Future[Any]:
         with self._lock:
             look = self._on_their_way.get(part)
             if look is None or look.done():
@@ -42,10 +51,12 @@ class Looks:
             return look
 
 
-def _ask(look: Future[None], ask: Callable[[], object]) -> None:
+def _ask(look: Future[Any], ask: Callable[[], object]) -> None:
     try:
-        ask()
+        look.set_result(ask())
     except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
         look.set_exception(error)
-    else:
-        look.set_result(None)
+
+
+def _no_answer(part: str) -> UnavailableError:
+    return UnavailableError(f"the {part} has not answered yet", code="no_answer")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from api.backend import looks
+from api.backend.checked_source import CheckedSource
 from api.backend.looks import Looks
 from services.contracts.errors import UnavailableError
+from services.predictor.cache import PredictorCache
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -52,6 +56,32 @@ def test_who_asks_again_waits_for_the_look_that_hangs_and_begins_no_other(hangin
     hanging.let.set()
     wait_until(lambda: not ours.failures({"store": hanging}), "an answer")
     assert ours.failures({"store": hanging}) == {} and hanging.asked > 1, "a look that came back is not the last"
+
+
+def test_what_a_part_answers_is_given_back_and_one_that_hangs_is_away(hanging: Hanging) -> None:
+    assert Looks().answer("registry", lambda: 7) == 7
+    with pytest.raises(UnavailableError, match="the registry has not answered yet"):
+        Looks().answer("registry", hanging)
+
+
+def test_a_registry_that_hangs_holds_up_no_diagnosis(hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that was loaded is served; of another model is said that the registry does not answer."""
+    known: Any = {"pumps": "1"}
+
+    def resolve(name: str, _: str) -> str:
+        if not known:
+            hanging()
+        return str(known[name])
+
+    store: Any = SimpleNamespace(model_versions=SimpleNamespace(alias=lambda *_: None))
+    registry: Any = SimpleNamespace(resolve=resolve, get=lambda *_: SimpleNamespace(version="1"))
+    cache = PredictorCache(CheckedSource(store, registry), recheck_seconds=0.0)
+    monkeypatch.setattr(cache, "_open", lambda version: SimpleNamespace(version=version))
+    served = cache.get("pumps")
+    known.clear()
+    assert cache.get("pumps") is served
+    with pytest.raises(UnavailableError, match="has not answered yet"):
+        cache.get("rigs")
 
 
 def test_what_is_no_failure_of_a_part_is_raised() -> None:
