@@ -147,10 +147,11 @@ class Deliverer:
 
     def _turn(self, webhook: Webhook) -> None:
         webhooks = self._backend.store.webhooks
+        key = signing_key(self._backend)  # before: who has it not leaves the webhook to another process
         if not webhooks.take(webhook.webhook_id, TURN_SECONDS):
             return
         webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
-        key, (oldest, newest) = signing_key(self._backend), self._backend.store.events.span()
+        oldest, newest = self._backend.store.events.span()
         if webhook.last_number + 1 < oldest:
             lost = {"kind": LOST, "number": oldest - 1, "at": datetime.now(UTC).isoformat()}
             if not self._sent(key, webhook, lost):
