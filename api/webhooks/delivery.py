@@ -97,6 +97,11 @@ def wait_after(failures: int) -> float:
     return float(min(2.0**failures, LONGEST_WAIT))
 
 
+def _taken(webhook: Webhook) -> Webhook:
+    """A webhook that has taken a message: its next failure is the first again."""
+    return webhook.model_copy(update={"failures": 0}) if webhook.failures else webhook
+
+
 class Deliverer:
     """Looks in a thread of its own, for as long as the application lives; each webhook has its turn in another."""
 
@@ -156,11 +161,13 @@ class Deliverer:
             lost = {"kind": LOST, "number": oldest - 1, "at": datetime.now(UTC).isoformat()}
             if not self._sent(key, webhook, lost):
                 return
+            webhook = _taken(webhook)
         due = self._backend.store.events.after(webhook.last_number, webhook.kinds, AT_ONCE)
         began = time.monotonic()
         for event in due:
             if not self._sent(key, webhook, message_of(event)):
                 return
+            webhook = _taken(webhook)
             if self._stop.is_set() or time.monotonic() - began > TIMEOUT_SECONDS:
                 break
         else:
