@@ -8,7 +8,7 @@ from typing import Final
 
 from api.backend.answering import hanging
 from api.backend.disk_space import disk_problem
-from api.backend.flows_process import flows_at_work
+from api.backend.flows_process import HANGS, flows_at_work, flows_idle
 from api.backend.wiring import Backend
 from services.contracts.errors import BallastError, NotFoundError
 from services.identity.service_keys import MEANINGS
@@ -63,6 +63,8 @@ def _waiting(backend: Backend) -> dict[str, str]:
         return {}  # the database is said to be missing
     if waits and flows_at_work(backend.settings) is False:
         return {"flows": "runs wait, and no flows process runs here to drive them; `ballast up` starts one"}
+    if waits and flows_at_work(backend.settings) and flows_idle(backend.settings) > HANGS:
+        return {"flows": "runs wait, and the flows process hangs; `ballast doctor` says since when, and what to do"}
     return {}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from api.backend.disk_space import LEAST_BYTES
+from api.backend.flows_process import HANGS
 from services.contracts.base import Contract
 from services.contracts.history.events import Webhook
 from services.contracts.history.run import Run
@@ -22,8 +23,6 @@ LOW_BYTES: Final = 2 * 10**9  # of room on the disk; below it there is a warning
 EXPIRES_SOON: Final = timedelta(days=30)
 BACKUP_AGE: Final = timedelta(days=7)
 STUCK: Final = timedelta(minutes=10)
-HANGS: Final = timedelta(minutes=2)
-"""The flows process looks once a second; a look that waits for a database or Prefect may take a minute."""
 
 
 STORE_TODO: Final = {

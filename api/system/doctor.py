@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from api.backend.disk_space import sqlite_file
-from api.backend.flows_process import flows_at_work
+from api.backend.flows_process import flows_at_work, flows_idle
 from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
@@ -16,7 +16,6 @@ from services.contracts.errors import BallastError
 from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
-from services.process.process_lock import idle_seconds
 from services.registry.alias_check import moved_aliases
 from services.round_store.database.session import utc_now
 from services.verification.version import CERTIFICATE
@@ -54,7 +53,7 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     yield checks.audit(chain.ok, chain.events, chain.problem)
     yield checks.sites(store.sites.list_sites(status="active"), now)
     alive = flows_at_work(backend.settings)
-    yield checks.flows(alive, timedelta(seconds=idle_seconds(backend.settings.flows_lock)))
+    yield checks.flows(alive, flows_idle(backend.settings))
     yield checks.runs(store.runs.unfinished_runs(), now, flows_alive=alive is not False)
     webhooks = store.webhooks.list_webhooks()
     yield checks.webhooks(webhooks)

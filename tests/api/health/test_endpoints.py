@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,5 @@ def test_runs_that_nobody_is_there_to_start_are_a_notice(world: Any) -> None:
     assert answer.status_code == 200 and "no flows process runs" in answer.json()["notices"]["flows"]
     with held(world.settings.flows_lock):
         assert world.call(None, "GET", "/readyz").json()["notices"] == {}
+        os.utime(world.settings.flows_lock, (0, 0))
+        assert "the flows process hangs" in world.call(None, "GET", "/readyz").json()["notices"]["flows"]

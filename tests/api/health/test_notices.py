@@ -31,6 +31,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Everything is well; a test changes what it is about."""
     monkeypatch.setattr(service, "disk_problem", lambda _: "")
     monkeypatch.setattr(service, "flows_at_work", lambda _: True)
+    monkeypatch.setattr(service, "flows_idle", lambda _: timedelta())
     monkeypatch.setattr(service, "moved_aliases", lambda *_: [])
     monkeypatch.setattr(service, "hanging", lambda _: {})
     return SimpleNamespace(
