@@ -20,15 +20,15 @@ class Looks:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._on_their_way: dict[str, Future[Any]] = {}
+        self._on_their_way: dict[str, tuple[Future[Any], float]] = {}
 
     def failures(self, parts: Mapping[str, Callable[[], object]]) -> dict[str, BallastError]:
         """Ask all parts at once; what each that is not well raised, or that it does not answer, by part."""
         asked = {part: self._look(part, ask) for part, ask in parts.items()}
-        found, deadline = {}, time.monotonic() + LOOK_SECONDS
+        found = {}
         for part, look in asked.items():
             try:
-                look.result(max(0.0, deadline - time.monotonic()))
+                _awaited(look)
             except BallastError as error:
                 found[part] = error
             except TimeoutError:
@@ -38,17 +38,24 @@ class Looks:
     def answer(self, part: str, ask: Callable[[], Answer]) -> Answer:
         """What a part answers; ``UnavailableError`` where it does not."""
         try:
-            return cast(Answer, self._look(part, ask).result(LOOK_SECONDS))
+            return cast(Answer, _awaited(self._look(part, ask)))
         except TimeoutError:
             raise _no_answer(part) from None
 
-    def _look(self, part: str, ask: Callable[[], object]) -> Future[Any]:
+    def _look(self, part: str, ask: Callable[[], object]) -> tuple[Future[Any], float]:
+        """The look at a part that is on its way, or a new one, and until when it is waited for."""
         with self._lock:
-            look = self._on_their_way.get(part)
-            if look is None or look.done():
-                look = self._on_their_way[part] = Future()
-                threading.Thread(target=_ask, args=(look, ask), name=f"look at {part}", daemon=True).start()
-            return look
+            found = self._on_their_way.get(part)
+            if found is None or found[0].done():
+                found = self._on_their_way[part] = Future[Any](), time.monotonic() + LOOK_SECONDS
+                threading.Thread(target=_ask, args=(found[0], ask), name=f"look at {part}", daemon=True).start()
+            return found
+
+
+def _awaited(look: tuple[Future[Any], float]) -> Any:
+    """What a look brings; ``TimeoutError`` at its end, which who comes later does not wait for once more."""
+    future, until = look
+    return future.result(max(0.0, until - time.monotonic()))
 
 
 def _ask(look: Future[Any], ask: Callable[[], object]) -> None:

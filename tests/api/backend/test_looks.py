@@ -64,6 +64,17 @@ def test_what_a_part_answers_is_given_back_and_one_that_hangs_is_away(hanging: H
         Looks().answer("registry", hanging)
 
 
+def test_who_comes_later_does_not_wait_for_a_look_that_was_waited_for(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Looks()
+    assert ours.failures({"store": hanging})
+    monkeypatch.setattr(looks, "LOOK_SECONDS", 10 * PATIENCE)
+    with pytest.raises(UnavailableError):
+        ours.answer("store", hanging)
+    assert ours.failures({"store": hanging})["store"].code == "no_answer" and hanging.asked == 1
+
+
 def test_a_registry_that_hangs_holds_up_no_diagnosis(hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version that was loaded is served; of another model is said that the registry does not answer."""
     known: Any = {"pumps": "1"}
