@@ -6,6 +6,7 @@ the end. That Prefect does not take one ends no run.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
@@ -29,6 +30,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.reporting.gap_chart import gap_chart
 
 LOG = logging.getLogger("ballast.flows")
+PATIENCE_SECONDS = 5.0  # that Prefect has to take something for its pages
 MOST_POINTS: Final = 200
 """Rounds that the chart draws: of a longer run each n-th, and the last."""
 PAGE: Final = 100
@@ -140,8 +142,9 @@ async def link_to_version(version: ModelVersion, console: str, outcome: str) -> 
 
 @asynccontextmanager
 async def unless_away(what: str) -> Any:
-    """Do without what only Prefect's pages show, with a line in the log, where Prefect does not take it."""
+    """Do without what only Prefect's pages show, with a line in the log, where Prefect does not take it, or hangs."""
     try:
-        yield
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield
     except (HTTPError, OSError, PrefectException) as error:
-        LOG.warning("Prefect has no %s: %s", what, error)
+        LOG.warning("Prefect has no %s: %s", what, str(error) or type(error).__name__)

@@ -15,6 +15,8 @@ from services.contracts.history.run import RoundRecord, Run
 
 SHORTEST_INTERVAL_SECONDS = 1.0  # between two lines in the terminal, however quick the rounds are
 BOARD_SECONDS = 10.0  # between two writings of table and chart
+PAUSE = 10.0
+"""So many times as long as Prefect took for what its pages show it is left alone: one that hangs holds up no run."""
 
 
 class Progress:
@@ -31,7 +33,7 @@ class Progress:
         self._shown_at = time.monotonic()
         self._artifact: UUID | None = None
         self._first_gap = math.nan
-        self._told_at = 0.0
+        self._told_at = self._write_at = 0.0
         self._log = get_run_logger()
 
     async def __call__(self, record: RoundRecord) -> None:
@@ -41,11 +43,15 @@ class Progress:
             self._first_gap = record.gap
         if time.monotonic() - self._told_at < SHORTEST_INTERVAL_SECONDS:
             return
-        self._told_at = time.monotonic()
-        await self._tell(record, self.percentage(record))
+        self._told_at = began = time.monotonic()
+        self._tell(record)
+        if began < self._write_at:
+            return
+        await self._write(self.percentage(record))
         if time.monotonic() - self._shown_at >= BOARD_SECONDS:
             await self._board.write()
             self._shown_at = time.monotonic()
+        self._write_at = time.monotonic() + PAUSE * (time.monotonic() - began)
 
     async def finish(self, rounds: int, gap: float) -> None:
         """Tell that training has ended."""
@@ -67,13 +73,15 @@ class Progress:
             by_gap = math.log(self._first_gap / record.gap) / math.log(self._first_gap / plan.gap)
         return min(99.0, 100.0 * max(by_rounds, by_gap))
 
-    async def _tell(self, record: RoundRecord, percentage: float) -> None:
+    def _tell(self, record: RoundRecord) -> None:
         there = [answer.site_id for answer in record.answers if answer.status == "accepted"]
         away = [f"{answer.site_id} ({answer.code})" for answer in record.answers if answer.status != "accepted"]
         self._log.info(
             "round %d: gap %.2e, worst-case risk at most %.5f, %d sites%s", record.round, record.gap, record.upper,
             len(there), f", without {', '.join(away)}" if away else "",
         )
+
+    async def _write(self, percentage: float) -> None:
         async with unless_away("progress of the run"):
             if self._artifact is None:
                 self._artifact = await acreate_progress_artifact(

@@ -7,7 +7,7 @@ import logging
 import multiprocessing
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -71,7 +71,12 @@ async def retrain(plan: str, run_id: str | None = None) -> dict[str, Any] | Stat
         end_with_parent()  # the next flows process takes the run up from what is committed
         if not runner.is_alive():  # it ended while this process was starting
             os._exit(1)
-    with open_context() as context:
+    with ExitStack() as opened:
+        try:
+            context = opened.enter_context(open_context())
+        except BallastError as error:  # its process was begun while the database was there
+            log.error("%s", error)
+            return ending(error)
         if runner is not None and context.settings.logging.format == "json":
             set_up_logs(context.settings.logging)
         set_up_tracing(context.settings.tracing, "ballast-flows")

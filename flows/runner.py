@@ -45,7 +45,7 @@ from services.contracts.keys.signing import public_key
 from services.identity.service_keys import OtherKeyError, ServiceKeys
 from services.process.log_lines import set_up_logs
 from services.process.private_files import keep_private
-from services.process.process_lock import held
+from services.process.process_lock import held, show_life
 from services.process.settings import Settings
 
 LOG = logging.getLogger("ballast.flows")
@@ -74,6 +74,7 @@ class Watcher:
         """Look once a second, for ever; at the deployments more seldom."""
         missed = MissedDates(self.context.store)
         for look in count():
+            show_life(self.context.settings.flows_lock)
             try:
                 await self.reconcile()
                 for name in await missed.order(self._known.values()):

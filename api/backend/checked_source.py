@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from api.backend.looks import Looks
 from services.contracts.errors import NotFoundError, UnavailableError
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION
@@ -22,12 +23,16 @@ class CheckedSource:
     def __init__(self, store: RoundStore, registry: ModelRegistry) -> None:
         self._store = store
         self._registry = registry
+        self._looks = Looks()
 
     def resolve(self, name: str, alias_or_version: str) -> str:
         """Version number behind an alias or number; the champion is the one that the store has promoted."""
         expected = self._champion(name) if alias_or_version == CHAMPION else None
         try:
-            found = self._registry.resolve(name, alias_or_version)
+            found = self._looks.answer(  # else who diagnoses would wait with a registry that hangs
+                f"registry, asked for the {alias_or_version} of model {name},",
+                lambda: self._registry.resolve(name, alias_or_version),
+            )
         except NotFoundError:
             if expected is None:
                 raise

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from services.process.process_lock import is_held
+from datetime import timedelta
+from typing import Final
+
+from services.process.process_lock import idle_seconds, is_held
 from services.process.settings import Settings
+
+HANGS: Final = timedelta(minutes=2)
+"""The flows process looks once a second; a look that waits for a database or Prefect may take a minute."""
 
 
 def flows_at_work(settings: Settings) -> bool | None:
@@ -15,3 +21,8 @@ def flows_at_work(settings: Settings) -> bool | None:
     if is_held(settings.flows_lock):
         return True
     return None if settings.prefect.api_url else False
+
+
+def flows_idle(settings: Settings) -> timedelta:
+    """Since when the flows process of this home folder has not looked for what waits; of one that runs alone."""
+    return timedelta(seconds=idle_seconds(settings.flows_lock))

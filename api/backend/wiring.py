@@ -17,6 +17,7 @@ from services.round_store.database.session import Database, make_engine
 from services.round_store.store import RoundStore
 
 if TYPE_CHECKING:
+    from api.backend.looks import Looks
     from api.backend.nats_users import NatsUsers
     from api.backend.pseudonyms import AnyContract, Pseudonyms
     from api.backend.version_cache import VersionCache
@@ -68,6 +69,13 @@ class Backend:
         from services.identity.service_keys import ServiceKeys
 
         return ServiceKeys(self.settings.home, self.store.service_keys)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """Looks at store and registry that have an end."""
+        from api.backend.looks import Looks
+
+        return Looks()
 
     @cached_property
     def nats_users(self) -> NatsUsers:

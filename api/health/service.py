@@ -6,10 +6,11 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from api.backend.answering import hanging
 from api.backend.disk_space import disk_problem
-from api.backend.flows_process import flows_at_work
+from api.backend.flows_process import HANGS, flows_at_work, flows_idle
 from api.backend.wiring import Backend
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, NotFoundError
 from services.identity.service_keys import MEANINGS
 from services.registry.alias_check import RESTORED, moved_aliases
 from services.round_store.database.failures import UPGRADE_COMMAND
@@ -30,12 +31,10 @@ WHAT_TO_DO: Final = {
 def missing_parts(backend: Backend) -> dict[str, str]:
     """What is needed and does not answer: what to do where that is known, but not where it is, for anybody may ask."""
     missing = {}
-    for part, ask in (("database", backend.check_store), ("registry", backend.registry.models)):
-        try:
-            ask()
-        except BallastError as error:
-            LOG.warning("not ready: %s", error)
-            missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
+    parts = {"database": backend.check_store, "registry": backend.registry.models}
+    for part, error in backend.looks.failures(parts).items():
+        LOG.warning("not ready: %s", error)
+        missing[part] = WHAT_TO_DO.get(error.code, "does not answer; the server's log says why")
     if "database" not in missing:
         problems = [found for name in MEANINGS if (found := backend.service_keys.problem(name))]
         for found in problems:
@@ -50,8 +49,11 @@ def missing_parts(backend: Backend) -> dict[str, str]:
 
 
 def notices(backend: Backend) -> dict[str, str]:
-    """What works and somebody should look at: moved aliases of the registry, runs that nobody is there to start."""
-    return _moved(backend) | _waiting(backend)
+    """What works and somebody should look at: moved aliases, runs that nobody is there to start, servers that hang.
+
+    Without plant link and Prefect nothing is trained; diagnoses go on, so the process stays ready.
+    """
+    return _moved(backend) | _waiting(backend) | hanging(backend.settings)
 
 
 def _waiting(backend: Backend) -> dict[str, str]:
@@ -61,6 +63,8 @@ def _waiting(backend: Backend) -> dict[str, str]:
         return {}  # the database is said to be missing
     if waits and flows_at_work(backend.settings) is False:
         return {"flows": "runs wait, and no flows process runs here to drive them; `ballast up` starts one"}
+    if waits and flows_at_work(backend.settings) and flows_idle(backend.settings) > HANGS:
+        return {"flows": "runs wait, and the flows process hangs; `ballast doctor` says since when, and what to do"}
     return {}
 
 
@@ -69,6 +73,9 @@ def _moved(backend: Backend) -> dict[str, str]:
         standing = any(moved_aliases(backend.store.model_versions, backend.registry, name)
                        for name in backend.store.model_versions.models())
         last = backend.store.audit.list_events(action=RESTORED, limit=1)
+    except NotFoundError as error:
+        LOG.warning("the registry lacks what the store knows: %s", error)
+        return {"registry": "lacks a model that the store knows, as a new one does; the server's log says which"}
     except BallastError as error:
         LOG.warning("the registry was not compared with the store: %s", error)
         return {}

@@ -100,9 +100,16 @@ def redeem(backend: Backend, wanted: EnrolmentRequest) -> EnrolmentPackage:
     return package
 
 
-def _enrol(backend: Backend, code: EnrolmentRecord, key: str) -> Site:
+def _enrol(backend: Backend, code: EnrolmentRecord, key: str) -> None:
+    """Enrol a plant, or give it its new key; nothing where the same key has used the code a moment ago.
+
+    The plant asks again where an answer takes long: refused, it would throw the key away by which it is enrolled.
+    """
     with backend.store.atomic() as store:
         if not store.enrolment_codes.use(code.code_id, key):
+            found = store.enrolment_codes.find(code.code_id)
+            if found is not None and found.record.used_key == key:
+                return
             raise ForbiddenError("this enrolment code was used already; ask the OEM for another", code="code_used")
         before = _site(store, code.site_id)
         if (before is not None) != code.replaces_key:
@@ -116,7 +123,6 @@ def _enrol(backend: Backend, code: EnrolmentRecord, key: str) -> Site:
             target=f"site:{code.site_id}", reason=f"with the enrolment code that {code.created_by} made",
             before=before.model_dump(mode="json") if before else None, after=after.model_dump(mode="json"),
         )
-    return after
 
 
 def _note_refusal(backend: Backend, code: EnrolmentRecord, error: ForbiddenError) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from api.backend.disk_space import LEAST_BYTES
+from api.backend.flows_process import HANGS
 from services.contracts.base import Contract
 from services.contracts.history.events import Webhook
 from services.contracts.history.run import Run
@@ -209,11 +210,17 @@ def runs(unfinished: Sequence[Run], now: datetime, *, flows_alive: bool) -> Find
     return Finding(check="runs", state="ok", said=f"{len(unfinished)} unfinished")
 
 
-def flows(alive: bool | None) -> Finding:
-    """The process that drives runs; None where it may run elsewhere."""
+def flows(alive: bool | None, idle: timedelta = timedelta()) -> Finding:
+    """The process that drives runs; None where it may run elsewhere. ``idle``: since it last looked for what waits."""
     if alive is None:
         return Finding(check="flows process", state="ok",
                        said="not on this home folder; where it runs, `ballast health flows` says whether it does")
+    if alive and idle > HANGS:
+        return Finding(
+            check="flows process", state="fail", said=f"runs, and has not looked for what waits for {_span(idle)}",
+            todo="where a server above hangs, mend that first; else look at flows.log in the home folder's logs, and "
+            "where it stays so, stop `ballast up` and start it again: runs go on where they were",
+        )
     if alive:
         return Finding(check="flows process", state="ok", said="runs")
     return Finding(check="flows process", state="warn", said="does not run on this host: no schedule starts anything",

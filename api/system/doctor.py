@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from api.backend.disk_space import sqlite_file
-from api.backend.flows_process import flows_at_work
+from api.backend.flows_process import flows_at_work, flows_idle
 from api.backend.wiring import Backend
 from api.system import checks, facts
 from api.system.checks import Finding
@@ -53,7 +53,7 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     yield checks.audit(chain.ok, chain.events, chain.problem)
     yield checks.sites(store.sites.list_sites(status="active"), now)
     alive = flows_at_work(backend.settings)
-    yield checks.flows(alive)
+    yield checks.flows(alive, flows_idle(backend.settings))
     yield checks.runs(store.runs.unfinished_runs(), now, flows_alive=alive is not False)
     webhooks = store.webhooks.list_webhooks()
     yield checks.webhooks(webhooks)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
-import socket
-import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cryptography import x509
 
+from api.backend.answering import answers, greets, prefect_answers
 from api.backend.disk_space import least_room
 from api.system import checks
 from api.system.checks import Finding
@@ -22,7 +19,7 @@ from services.bus.reload import running_pid
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
 from services.process.listeners import other_home, serves
-from services.process.settings import FILE_NAME, Settings, bracketed, reached_at
+from services.process.settings import FILE_NAME, Settings, bracketed
 
 SECRET_NAMES = (
     "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",
@@ -31,14 +28,13 @@ SECRET_NAMES = (
 """Keys, passwords (Prefect's stand in its profiles), and the databases with the rows that SQLite has not moved yet."""
 _MAY_HOLD_A_PASSWORD = re.compile("@|passw", re.IGNORECASE)
 """What settings have, where an address in them holds a password: ``user:password@host`` or ``?password=``."""
-ANSWER_SECONDS = 2.0  # that a part has to answer in
 
 
 def ports(settings: Settings) -> Iterator[Finding]:
     """Each port that `ballast up` would take."""
     home = settings.home
     yield _port(home, "the API", settings.api.host, settings.api.port,
-                lambda: _answers(f"{settings.api.url}/healthz", b'"version"'))
+                lambda: answers(f"{settings.api.url}/healthz", b'"version"'))
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)
 
@@ -46,17 +42,17 @@ def ports(settings: Settings) -> Iterator[Finding]:
             return running_pid(files) is not None
 
         yield _port(home, "the NATS server", settings.nats.host, settings.nats.port,
-                    lambda: runs() and _greets(settings.nats.host, settings.nats.port), runs)
+                    lambda: runs() and greets(settings.nats.host, settings.nats.port), runs)
         if (web := settings.nats.websocket_port) is not None:
             yield _port(home, "the NATS server's WebSocket", settings.nats.host, web,
                         lambda: runs() and hears_websockets(files, web))
     if not settings.prefect.api_url:
         yield _port(home, "the Prefect server", settings.prefect.host, settings.prefect.port,
-                    lambda: _answers(f"{settings.prefect_api_url}/health", b"true"))
+                    lambda: prefect_answers(settings))
     if not settings.mlflow.tracking_uri:
         at = f"http://{bracketed(settings.mlflow.host)}:{settings.mlflow.port}/health"
         yield _port(home, "the MLflow server", settings.mlflow.host, settings.mlflow.port,
-                    lambda: _answers(at, b"OK"))
+                    lambda: answers(at, b"OK"))
 
 
 def disk(settings: Settings) -> Finding:
@@ -130,35 +126,6 @@ def _port(
         hangs = not answers and (runs() or serves(number, home))
         return checks.port(purpose, number, free=False, ours=answers, other=other_home(number, home), hangs=hangs)
     return checks.port(purpose, number, free=True, ours=False)
-
-
-def _greets(host: str, number: int) -> bool:
-    """Whether a NATS server is at work behind a port: it speaks first, before TLS, with a line that begins so."""
-    try:
-        with socket.create_connection((reached_at(host), number), timeout=ANSWER_SECONDS) as connection:
-            return connection.recv(5) == b"INFO "
-    except OSError:
-        return False
-
-
-def _answers(url: str, said: bytes) -> bool:
-    """Whether the server behind a port is the one that it ought to be."""
-    parts = urlsplit(url)
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only what it is; nothing is sent
-    name, port = parts.hostname or "", parts.port
-    connection = (
-        http.client.HTTPSConnection(name, port, timeout=ANSWER_SECONDS, context=context) if parts.scheme == "https"
-        else http.client.HTTPConnection(name, port, timeout=ANSWER_SECONDS)
-    )
-    try:
-        connection.request("GET", parts.path)
-        answer = connection.getresponse()
-        return answer.status == 200 and said in answer.read(10_000)
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def utc_now() -> datetime:

@@ -14,7 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from api.backend.flows_process import flows_at_work
+from api.backend.flows_process import HANGS, flows_at_work, flows_idle
 from api.backend.wiring import Backend
 from api.system.doctor import last_backup
 from services.contracts.errors import BallastError
@@ -78,7 +78,8 @@ class StoreMetrics(Collector):
                      {(): 0.0 if made is None else made.timestamp()})
         alive = flows_at_work(settings)
         if alive is not None:
-            yield _gauge("ballast_flows_up", "Whether a flows process runs on this host", {(): float(alive)})
+            at_work = alive and flows_idle(settings) <= HANGS
+            yield _gauge("ballast_flows_up", "Whether a flows process is at work on this host", {(): float(at_work)})
         yield _gauge("ballast_disk_free_bytes", "Room on the disk of the home folder",
                      {(): shutil.disk_usage(settings.home).free})
 

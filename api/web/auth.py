@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request, Response, Security
 from fastapi.security import HTTPBearer
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,6 +30,10 @@ PROTECTED: Final = "/v1"
 """Every address below this needs a token, whatever its route says."""
 METRICS: Final = "/metrics"
 """Needs a token too; it stands where Prometheus looks for it."""
+STORE_DOWN: Final = (
+    "# HELP ballast_store_up Whether the store answers\n# TYPE ballast_store_up gauge\nballast_store_up 0.0\n"
+)
+"""Metrics for whose token cannot be looked up, so that an alert names the store; anybody may ask `/readyz` for it."""
 PROTOCOL: Final = "/v2"
 """And below this, where the Open Inference Protocol has its addresses: all but those of the server's health."""
 HEALTH: Final = f"{PROTOCOL}/health"
@@ -69,7 +74,10 @@ class Authentication:
         except BallastError as error:
             if isinstance(error, UnauthenticatedError) and header:
                 authenticator.attempts.failed(client)
-            await _refusal(error)(scope, receive, send)
+            refusal = _refusal(error)
+            if _is_below(scope, METRICS) and isinstance(error, UnavailableError) and error.code.startswith("database_"):
+                refusal = Response(STORE_DOWN, media_type=CONTENT_TYPE_LATEST)
+            await refusal(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import httpx
@@ -42,6 +44,7 @@ MOST_FAILURES: Final = 14
 LONGEST_WAIT: Final = 3600.0  # seconds: a receiver that is back has its events within the hour
 AT_ONCE: Final = 100
 """Events that are sent to one webhook in a turn: faster than a run has rounds, with a look every two seconds."""
+TRUST_SECONDS: Final = 60.0  # so long authorities that were read are taken
 Post = Callable[[str, bytes, dict[str, str]], int]
 
 
@@ -56,9 +59,16 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> int:
 
 
 async def _posted(url: str, body: bytes, headers: dict[str, str]) -> int:
-    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
+    trusted = _trusted(int(time.monotonic() / TRUST_SECONDS))
+    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False, verify=trusted) as client:
         async with client.stream("POST", url, content=body, headers=headers) as answer:
             return answer.status_code
+
+
+@lru_cache(maxsize=1)
+def _trusted(_: int) -> ssl.SSLContext:
+    """The authorities that receivers' certificates are held to; to read them takes longer than to send a message."""
+    return httpx.create_ssl_context()
 
 
 def deliver(key: bytes, webhook: Webhook, message: dict[str, Any], send: Post = post) -> Delivery:
@@ -85,6 +95,11 @@ def message_of(event: Event) -> dict[str, Any]:
 def wait_after(failures: int) -> float:
     """Seconds until the next try: twice as long after each failure, an hour at most."""
     return float(min(2.0**failures, LONGEST_WAIT))
+
+
+def _taken(webhook: Webhook) -> Webhook:
+    """A webhook that has taken a message: its next failure is the first again."""
+    return webhook.model_copy(update={"failures": 0}) if webhook.failures else webhook
 
 
 class Deliverer:
@@ -137,19 +152,22 @@ class Deliverer:
 
     def _turn(self, webhook: Webhook) -> None:
         webhooks = self._backend.store.webhooks
+        key = signing_key(self._backend)  # before: who has it not leaves the webhook to another process
         if not webhooks.take(webhook.webhook_id, TURN_SECONDS):
             return
         webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
-        key, (oldest, newest) = signing_key(self._backend), self._backend.store.events.span()
+        oldest, newest = self._backend.store.events.span()
         if webhook.last_number + 1 < oldest:
             lost = {"kind": LOST, "number": oldest - 1, "at": datetime.now(UTC).isoformat()}
             if not self._sent(key, webhook, lost):
                 return
+            webhook = _taken(webhook)
         due = self._backend.store.events.after(webhook.last_number, webhook.kinds, AT_ONCE)
         began = time.monotonic()
         for event in due:
             if not self._sent(key, webhook, message_of(event)):
                 return
+            webhook = _taken(webhook)
             if self._stop.is_set() or time.monotonic() - began > TIMEOUT_SECONDS:
                 break
         else:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from services.contracts.errors import ConflictError, NotFoundError
+from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport
 from services.registry import labels
@@ -109,12 +109,16 @@ class MlflowStore(MlflowConnection):
     def load(self, entry: Any) -> ModelVersion:
         """The whole version of an entry, held to its digest."""
         from mlflow.artifacts import download_artifacts
+        from mlflow.exceptions import MlflowException
 
+        where = f"version {entry.version} of model {entry.name}"
         with tempfile.TemporaryDirectory() as scratch:
             address = f"{entry.source.rstrip('/')}/artifacts/{DOCUMENT}"
-            path = download_artifacts(artifact_uri=address, dst_path=scratch, tracking_uri=self._uri)
+            try:
+                path = download_artifacts(artifact_uri=address, dst_path=scratch, tracking_uri=self._uri)
+            except MlflowException as error:  # which says of a file that is gone that there is no such version
+                raise UnavailableError(f"the files of {where} are gone, or their store does not answer") from error
             text = Path(path).read_text(encoding="utf-8")
-        where = f"version {entry.version} of model {entry.name}"
         version = read_document(text, entry.tags.get(labels.DOCUMENT_SHA256, ""), where)
         return version.model_copy(update={"version": str(entry.version)})
 

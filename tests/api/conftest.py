@@ -22,6 +22,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
+from api.backend import looks
 from api.backend.actor import Actor
 from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import Backend, open_backend
@@ -57,6 +58,14 @@ FOUNDER = Actor("test", Role.ADMINISTRATOR)
 def public_key() -> str:
     """A fresh plant's public key."""
     return str(nkeys.from_seed(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)).public_key.decode())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _looks_have_time() -> Iterator[None]:
+    """On a machine at work with much else a registry may be opened for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(looks, "LOOK_SECONDS", PATIENCE)
+        yield
 
 
 @pytest.fixture(scope="session")

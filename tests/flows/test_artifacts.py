@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import math
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from prefect.logging import disable_run_logger
 
+from flows import artifacts
+from flows import progress as progress_module
 from flows.artifacts import MOST_POINTS, RunBoard
 from flows.progress import Progress
 from services.contracts.history.run import Run, SiteTermsRecord
 from services.contracts.plans.plan import Plan
 from tests.versions import a_round, an_answer
+from tests.waiting import PATIENCE
 
 RUN_ID = "a" * 32
 
@@ -65,3 +70,26 @@ def test_a_run_is_as_far_as_its_gap_on_a_logarithmic_scale_or_its_rounds(
         progress = Progress(a_run(max_rounds=100, gap=1e-3))
     progress._first_gap = 1e-1
     assert progress.percentage(a_round(RUN_ID, number, gap=gap)) == pytest.approx(percent)
+
+
+async def test_a_prefect_that_hangs_holds_up_no_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for once, and then left alone for as long again ten times."""
+    asked, clock = list[str](), iter(range(1000, 2000, 2))
+
+    def hangs(name: str) -> Any:
+        async def ask(*_: object, **__: object) -> None:
+            asked.append(name)
+            await asyncio.sleep(PATIENCE)
+
+        return ask
+
+    monkeypatch.setattr(artifacts, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(progress_module, "acreate_progress_artifact", hangs("progress"))
+    for name in ("acreate_table_artifact", "acreate_image_artifact"):
+        monkeypatch.setattr(artifacts, name, hangs(name))
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    with disable_run_logger():
+        progress = Progress(a_run(max_rounds=100, gap=1e-3))
+        for number in range(1, 6):
+            await asyncio.wait_for(progress(a_round(RUN_ID, number, gap=0.1)), PATIENCE)
+    assert asked.count("progress") == 1, "each moment that the clock is looked at is two seconds later"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prefect.context import FlowRunContext
@@ -23,6 +27,7 @@ from services.round_store.runs.run_rows import OVERTAKEN
 from services.round_store.store import RoundStore
 from tests.flows.conftest import RIG
 
+retrain_module: Any = import_module("flows.retrain")
 LOCKED = UnavailableError("the database was locked", code="database_busy")
 
 
@@ -97,3 +102,15 @@ def test_a_flow_waits_long_for_a_locked_database(run: Run, tmp_path: Path) -> No
         with context.store.engine.connect() as connection:
             waits = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
     assert waits == 1000 * BUSY_SECONDS >= 300_000
+
+
+def test_a_flow_run_that_finds_no_database_has_crashed_and_its_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was begun a moment before the server went away; a failure would call whoever is told of failures."""
+    monkeypatch.setenv("BALLAST_HOME", str(tmp_path))
+    monkeypatch.setenv("BALLAST_DATABASE_URL", f"postgresql://postgres@/postgres?host={tmp_path}")
+    monkeypatch.setattr(retrain_module, "get_run_logger", lambda: logging.getLogger("ballast.flows"))
+    monkeypatch.setattr(retrain_module, "end_at_once_when_told", lambda: None)
+    state: Any = asyncio.run(retrain_module.retrain.fn("nightly", "0" * 32))
+    assert state.type.value == "CRASHED" and state.message.endswith("; the run goes on in a new flow run")

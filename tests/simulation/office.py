@@ -77,7 +77,8 @@ class Office:
         self._draw, self._remembered = self.world.stream("office"), Remembered(self.engine)
         self.settings = SimpleNamespace(
             tracing=TracingSettings(), api=SimpleNamespace(url="https://ballast"),
-            lease_seconds=LEASE_SECONDS, nats_servers=("sim",), nats_seed=self.seed_file, nats_authority=None
+            lease_seconds=LEASE_SECONDS, nats_servers=("sim",), nats_seed=self.seed_file, nats_authority=None,
+            flows_lock=self.seed_file.with_name("flows.lock"),
         )
 
     def store(self, process: Process, faults: bool = True) -> RoundStore:

@@ -35,7 +35,7 @@ PROBES: Mapping[str, Callable[[Settings], bool]] = {
     )(),
     "flows": lambda settings: is_held(settings.flows_lock),
     "nats": lambda settings: listening.of_home(
-        settings, settings.nats.port, listening.listens(reached_at(settings.nats.host), settings.nats.port)
+        settings, settings.nats.port, listening.greets(reached_at(settings.nats.host), settings.nats.port)
     )(),
     "prefect": lambda settings: listening.of_home(
         settings, settings.prefect.port,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import make_url
 
+from api.backend import answering
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
 from services.process.listeners import other_home
@@ -84,6 +85,11 @@ def listens(host: str, port: int) -> Callable[[], bool]:
             return False
 
     return ready
+
+
+def greets(host: str, port: int) -> Callable[[], bool]:
+    """Look whether a NATS server is at work behind a port; one that hangs still listens."""
+    return lambda: answering.greets(host, port)
 
 
 def answers(url: str) -> Callable[[], bool]:

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ValidationError
 
 from api.backend.actor import record
+from api.backend.answering import hanging
 from api.backend.flows_process import flows_at_work
 from api.console.forms import Fields, Posted, reason_of
 from api.console.rendering import HEADERS, page
@@ -92,8 +93,9 @@ def system_page(request: Request, _: Administrator, backend: BackendDep) -> HTML
         checks.webhooks(backend.store.webhooks.list_webhooks()), checks.backup(last_backup(backend), now),
     ]
     return page(
-        request, "system.html", missing=missing_parts(backend), lively=lively, pages=pages_of(settings),
-        schema=SCHEMA_REVISION, settings=settings, found=found, kinds={"ok": "good", "warn": "warn", "fail": "bad"},
+        request, "system.html", missing=missing_parts(backend), lively=lively, hanging=hanging(settings),
+        pages=pages_of(settings), schema=SCHEMA_REVISION, settings=settings, found=found,
+        kinds={"ok": "good", "warn": "warn", "fail": "bad"},
     )
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from services.contracts.errors import BallastError
 from services.contracts.plain_words import plain
 from services.contracts.wire.codec import FrameError, unpack
 from services.contracts.wire.messages import Hello
@@ -110,7 +111,10 @@ class Roll:
         elif there:
             await self._transport.say(site_id, TWINS)
         if there:
-            await asyncio.to_thread(self._counted, site_id, len(there))
+            try:
+                await asyncio.to_thread(self._counted, site_id, len(there))
+            except BallastError as error:  # whoever is not known to be alone is counted again at the next look
+                LOG.warning("how many agents site %s has could not be noted: %s", site_id, error)
 
 
 async def connected_sites(transport: NatsTransport, sites: Iterable[str]) -> list[str]:

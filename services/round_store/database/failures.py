@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from services.contracts.errors import UnavailableError
 
@@ -66,7 +67,8 @@ def kind_of(error: DBAPIError) -> str | None:
         return "no_table" if str(cause).startswith(("no such table", "no such column")) else None
     state = getattr(cause, "sqlstate", None)
     if state is None:
-        return "cannot_open" if error.connection_invalidated or type(cause).__name__ == "OperationalError" else None
+        away = any(each.__name__ == "OperationalError" for each in type(cause).__mro__)  # a timeout is one of its kinds
+        return "cannot_open" if error.connection_invalidated or away else None
     if state.startswith(("08", "28", "3D", "57P")):
         return "cannot_open"
     return _POSTGRESQL.get(state)
@@ -77,6 +79,10 @@ def explained(engine: Engine) -> Iterator[None]:
     """Raise :class:`UnavailableError` with one line in place of a server's known failures."""
     try:
         yield
+    except NoConnectionError as error:  # those of the pool all wait for a server that does not answer
+        raise UnavailableError(
+            f"{describe(engine)} {_SENTENCES['cannot_open']}", code="database_cannot_open"
+        ) from error
     except DBAPIError as error:
         kind = kind_of(error)
         if kind is None:

@@ -31,13 +31,16 @@ def table_of(kind: type[Base]) -> Table:
     return cast(Table, kind.__table__)
 
 
-def insert_new(session: Session, row: Base, taken: str) -> None:
-    """Insert a row now; ``ConflictError`` with ``taken`` where another has just taken what must be unique in it."""
+def insert_new(session: Session, row: Base, taken: str, code: str | None = None) -> None:
+    """Insert a row now; ``ConflictError`` with ``taken`` where another has just taken what must be unique in it.
+
+    ``code`` is the error's, where whoever comes a moment later is told one of its own.
+    """
     session.add(row)
     try:
         session.flush()
     except IntegrityError:
-        raise ConflictError(taken) from None
+        raise ConflictError(taken, code=code) from None
 
 
 def narrowed(wanted: Rows, *limits: tuple[InstrumentedAttribute[Any], object]) -> Rows:

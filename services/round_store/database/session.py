@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from services.contracts.errors import InvalidInputError
 from services.round_store.database.failures import explained
+from services.round_store.database.standing_servers import CONNECTING, ask_before_use
 
 BUSY_SECONDS = 15.0
 """How long a SQLite writer waits for the one before it, unless whoever opens the store says otherwise."""
@@ -118,9 +119,10 @@ def make_engine(url: str | URL, *, create: bool = False, busy_seconds: float = B
     parsed = _parse(url)
     options: dict[str, Any] = {"json_serializer": _to_json}
     if parsed.get_backend_name() == "postgresql":
-        connect = {"connect_timeout": 10, "application_name": "ballast"}
         server = parsed.set(drivername="postgresql+psycopg")
-        return create_engine(server, connect_args=connect, pool_pre_ping=True, **options)  # a file is never cut off
+        engine = create_engine(server, connect_args=CONNECTING, pool_pre_ping=True, **options)
+        ask_before_use(engine)  # a file is never cut off
+        return engine
     mode = parsed.query.get("mode", "rwc" if create else "rw")
     path = quote(str(Path(str(parsed.database)).absolute()))
     target = URL.create("sqlite", database=f"file:{path}", query={"mode": str(mode), "uri": "true"})

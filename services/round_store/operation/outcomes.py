@@ -39,7 +39,8 @@ class OutcomeRepository(Repository):
             taken = OutcomeRow(
                 token_id=token_id, key_sha256=key_sha256, request_sha256=request_sha256, created_at=now, sealed=None
             )
-            insert_new(session, taken, "another request with this Idempotency-Key has just begun")
+            said = "another request with this Idempotency-Key has just begun"
+            insert_new(session, taken, said, code="idempotency_unfinished")
             return None
 
     def finish(self, token_id: str, key_sha256: str, sealed: bytes) -> None:

@@ -61,7 +61,8 @@ class RunRepository(RoundRepository, LeaseRepository):
             documents: dict[str, Any] = {"plan": document(plan), "sites": [], "absentees": [], "excluded": [],
                          "leaving": None if leaving is None else document(leaving)}
             row = RunRow(plan_name=plan.name, **(dict(run) | documents))
-            insert_new(session, row, f"plan {plan.name} has an unfinished run, or run {run.run_id} is there")
+            taken = f"plan {plan.name} has an unfinished run, or run {run.run_id} is there"
+            insert_new(session, row, taken, code=None if run_id else "run_unfinished")
             return run
 
     def get_run(self, run_id: str) -> Run:

@@ -178,7 +178,7 @@ def enrol(setup: SiteSetup, url: str, code_text: str) -> Enrolled:
             f"the server did not answer ({error}); whether it has enrolled the site is not known. The key waits in "
             f"{seed}: give the same command again"
         ) from None
-    except BaseException:
+    except BallastError:  # who interrupts the command does not know either: the key waits
         seed.unlink(missing_ok=True)
         _remove(made)
         raise
@@ -206,6 +206,10 @@ def _ask(server: Server, request: EnrolmentRequest) -> EnrolmentPackage:
             return _answer(connection, server.path, request)
         except (_NoAnswerError, UnavailableError) as error:
             reason = str(error)
+        except EnrolmentError as error:
+            if not attempt:
+                raise
+            raise _NoAnswerError(f"{reason}, then {error}") from None  # the one before may have enrolled it
         finally:
             connection.close()
     raise _NoAnswerError(reason)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from api.backend.actor import record
+from api.console.endpoints import admin
 from api.console.endpoints.admin import PAGE
 from services.process.process_lock import held
 from tests.api.conftest import FOUNDER
@@ -72,6 +73,14 @@ def test_the_system_page_says_whether_flows_are_at_work_and_what_the_checks_foun
         assert "No flows process" not in reading(person.get("/console/system"))
     for check in ("disk", "secrets", "webhooks", "backup"):
         assert check in idle
+
+
+def test_a_server_that_hangs_is_said(
+    person: Any, monkeypatch: pytest.MonkeyPatch, reading: Callable[..., str]
+) -> None:
+    monkeypatch.setattr(admin, "hanging", lambda _: {"plant link": "its NATS server does not answer"})
+    said = reading(person.get("/console/system"))
+    assert "The plant link" in said and "its NATS server does not answer" in said
 
 
 def test_another_key_holds_beside_the_former_one_for_a_day_where_nothing_else_is_said(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,15 @@ def test_without_its_registry_it_says_so(tmp_path: Path, new_sqlite: Any) -> Non
     assert set(ready.json()["missing"]) == {"registry"}
 
 
+def test_a_registry_that_was_made_anew_is_a_notice(world: Any, new_mlflow: Any, tmp_path: Path) -> None:
+    """MLflow makes a database that is gone anew, empty: every diagnosis is told that there is no such model."""
+    (tmp_path / "anew").mkdir()
+    mlflow = {"tracking_uri": new_mlflow(tmp_path / "anew"), "artifact_root": str(tmp_path / "anew")}
+    (ready,) = ask(Settings.model_validate(world.settings.model_dump() | {"mlflow": mlflow}), "/readyz")
+    assert ready.status_code == 200, "a new training may mend it, and `ballast up` waits until it is ready"
+    assert "lacks a model that the store knows" in ready.json()["notices"]["registry"]
+
+
 def test_a_read_only_database_still_answers_readers(
     tmp_path: Path, new_sqlite: Any, mlflow_settings: dict[str, str], opening: Any
 ) -> None:
@@ -102,3 +112,5 @@ def test_runs_that_nobody_is_there_to_start_are_a_notice(world: Any) -> None:
     assert answer.status_code == 200 and "no flows process runs" in answer.json()["notices"]["flows"]
     with held(world.settings.flows_lock):
         assert world.call(None, "GET", "/readyz").json()["notices"] == {}
+        os.utime(world.settings.flows_lock, (0, 0))
+        assert "the flows process hangs" in world.call(None, "GET", "/readyz").json()["notices"]["flows"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi import Response
 
+from api.backend.looks import Looks
 from api.health import endpoints, service
 from api.health.service import NOTICE_TIME, missing_parts, notices
 from services.contracts.errors import UnavailableError
@@ -30,9 +31,11 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Everything is well; a test changes what it is about."""
     monkeypatch.setattr(service, "disk_problem", lambda _: "")
     monkeypatch.setattr(service, "flows_at_work", lambda _: True)
+    monkeypatch.setattr(service, "flows_idle", lambda _: timedelta())
     monkeypatch.setattr(service, "moved_aliases", lambda *_: [])
+    monkeypatch.setattr(service, "hanging", lambda _: {})
     return SimpleNamespace(
-        check_store=lambda: None, registry=SimpleNamespace(models=list), settings=None,
+        check_store=lambda: None, looks=Looks(), registry=SimpleNamespace(models=list), settings=None,
         service_keys=SimpleNamespace(problem=lambda name: ""),
         store=SimpleNamespace(
             runs=SimpleNamespace(unfinished_runs=list), audit=SimpleNamespace(list_events=lambda **_: []),

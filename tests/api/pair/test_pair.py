@@ -165,22 +165,38 @@ def test_what_is_promoted_at_one_is_served_by_the_other(pair: Any) -> None:
             wait_until(partial(serves, at, number), f"version {number} at {at}")
 
 
+def shown(code: Any, seed: Path) -> dict[str, str]:
+    """What a plant with a new key shows a code with."""
+    new_seed_file(seed)
+    key = public_key(seed)
+    return {"site_id": code.site_id, "code_id": code.code_id, "secret": code.secret, "public_key": key,
+            "signature": signer(seed)(proof(code.code_id, code.site_id, key)).hex()}
+
+
 def test_a_code_of_one_enrols_at_the_other_once(pair: Any, tmp_path: Path) -> None:
     made = pair.ask(0, ADMIN, "POST", "/v1/admin/sites/plant-9/enrolment-codes", {"asset_type": "triplex-pump"}).json()
-    code = read_code(made["code"])
-
-    def shown(name: str) -> dict[str, str]:
-        new_seed_file(tmp_path / name)
-        key = public_key(tmp_path / name)
-        return {"site_id": code.site_id, "code_id": code.code_id, "secret": code.secret, "public_key": key,
-                "signature": signer(tmp_path / name)(proof(code.code_id, code.site_id, key)).hex()}
-
-    bodies = [shown(f"{number}.nk") for number in range(4)]
+    bodies = [shown(read_code(made["code"]), tmp_path / f"{number}.nk") for number in range(4)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: pair.ask(n % 2, None, "POST", "/enrol", bodies[n]), range(4)))
     assert sorted(each.status_code for each in found) == [200, 403, 403, 403], [each.text for each in found]
     enrolled = next(body for body, each in zip(bodies, found, strict=True) if each.status_code == 200)
     assert pair.backend.store.sites.get("plant-9").public_key == enrolled["public_key"]
+
+
+def test_a_plant_that_shows_its_code_at_both_at_once_is_enrolled(pair: Any, tmp_path: Path) -> None:
+    """As where it asks again because the first answer takes long."""
+    for number in range(4):
+        site = f"plant-{20 + number}"
+        made = pair.ask(
+            0, ADMIN, "POST", f"/v1/admin/sites/{site}/enrolment-codes", {"asset_type": "triplex-pump"}
+        ).json()
+        body = shown(read_code(made["code"]), tmp_path / f"{site}.nk")
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda n, body=body: pair.ask(n % 2, None, "POST", "/enrol", body), range(8)))
+        assert [each.status_code for each in found] == [200] * 8, [each.text for each in found]
+        assert pair.backend.store.sites.get(site).public_key == body["public_key"]
+        refused = pair.backend.store.audit.list_events(action="site.enrol_refused", target=f"site:{site}")
+        assert not refused, "nobody else had the code"
 
 
 def test_a_process_that_began_with_a_key_of_before_says_that_it_is_not_ready(pair: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from api.backend.disk_space import LEAST_BYTES
+from api.backend.flows_process import HANGS
 from api.system import checks, facts
 from services.contracts.history.events import Webhook
 from services.contracts.history.run import Run
@@ -74,6 +75,9 @@ def hook(**changes: Any) -> Webhook:
     (checks.sites([site(notice="2 agents answer")], NOW), "warn", "2 agents"),
     (checks.flows(True), "ok", "runs"),
     (checks.flows(False), "warn", "no schedule"),
+    (checks.flows(True, HANGS), "ok", "runs"),
+    (checks.flows(True, HANGS + SECOND), "fail", "has not looked for what waits for 2 minutes"),
+    (checks.flows(False, DAY), "warn", "no schedule"),
     (checks.runs([], NOW, flows_alive=False), "ok", "0 unfinished"),
     (checks.runs([run()], NOW, flows_alive=True), "ok", "1 unfinished"),
     (checks.runs([run()], NOW, flows_alive=False), "fail", "a" * 32),

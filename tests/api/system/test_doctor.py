@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Callable
@@ -74,6 +75,17 @@ def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]
         f"port {settings.api.port}", "secrets", "certificate of the plant link (server.pem)", "audit trail", "clock",
     }
     assert all(found[name]["todo"] for name in wrong)
+
+
+def test_a_flows_process_that_hangs_is_found(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It holds its lock all the same."""
+    lock = Settings.load(home, {}).flows_lock
+    with held(lock):
+        _, found = examined(home, capsys)
+        assert found["flows process"]["said"] == "runs"
+        os.utime(lock, (0, 0))
+        _, found = examined(home, capsys)
+    assert found["flows process"]["state"] == "fail" and "has not looked" in found["flows process"]["said"]
 
 
 def test_a_lost_database_is_said_and_the_rest_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.contracts.access.identity import Role
+from services.process.process_lock import held
 from tests.api.conftest import MODEL
 
 NAMES = {
@@ -116,3 +118,11 @@ def test_the_state_is_for_administrators(world: Any) -> None:
     assert state["store"] == "sqlite" and state["last_backup"] is None and state["flows_running"] is False
     assert state["disk_free_bytes"] > 0 and state["schema_revision"] >= "0009"
     assert world.call(Role.OPERATOR, "GET", "/v1/system/state").status_code == 403
+
+
+def test_a_flows_process_that_hangs_is_not_up(world: Any) -> None:
+    """It holds its lock; the alert goes by this figure."""
+    with held(world.settings.flows_lock):
+        assert value(scraped(world), "ballast_flows_up") == 1.0
+        os.utime(world.settings.flows_lock, (0, 0))
+        assert value(scraped(world), "ballast_flows_up") == 0.0

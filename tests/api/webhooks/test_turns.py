@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import update
 
+from api.backend.wiring import open_backend
 from api.webhooks import delivery
 from api.webhooks.delivery import Deliverer
 from services.contracts.access.identity import Role
+from services.contracts.errors import UnavailableError
+from services.identity.service_keys import WEBHOOKS
 from services.round_store.tables.operation import WebhookRow
 from tests.api.webhooks.conftest import HOOKS, Receiver, add, due_now, happen
 from tests.waiting import PATIENCE, wait_until
@@ -225,3 +230,39 @@ def test_who_was_away_for_longer_than_events_are_kept_is_told_so(
     happen(world, "six")
     Deliverer(world.backend).look()
     assert "events.lost" not in receiver.kinds()[3:]
+
+
+def test_the_authorities_are_not_read_for_each_message(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten thousand messages that waited for a receiver it would be minutes of the API's time."""
+    read: list[bool] = []
+    make = ssl.create_default_context
+
+    def counted(*given: Any, **more: Any) -> ssl.SSLContext:
+        read.append(True)
+        return make(*given, **more)
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    add(world, receiver.url)
+    happen(world, "a", "b", "c")
+    Deliverer(world.backend).look()
+    assert len(receiver.heard) == 6 and len(read) <= 2, "twice where a minute ends in between"
+
+
+def test_a_process_with_another_key_takes_no_turn_of_those_that_have_the_service_s(
+    world: Any, receiver: Receiver, tmp_path: Path
+) -> None:
+    """As one that began before the key was replaced: it would hold the webhook for a minute, and send nothing."""
+    home = tmp_path / "other"
+    home.mkdir(mode=0o700)
+    (home / WEBHOOKS).write_text("ab" * 32 + "\n")
+    (home / WEBHOOKS).chmod(0o600)
+    add(world, receiver.url)
+    happen(world, "pumps")
+    with open_backend(world.settings.model_copy(update={"home": home})) as other:
+        with pytest.raises(UnavailableError):
+            delivery.signing_key(other)
+        Deliverer(other).look()
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun", "run.failed"]

@@ -81,6 +81,27 @@ def test_a_failure_is_tried_again_later_and_nothing_is_left_out(world: Any, rece
     assert [wait_after(n) for n in (0, 1, 5, 20)] == [1.0, 2.0, 32.0, 3600.0]
 
 
+def test_a_failure_after_events_that_arrived_is_the_first_again(
+    world: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a receiver that was away, is back, and takes no more than so many at once: its next try is soon."""
+    waits: list[int] = []
+
+    def no_wait(failures: int) -> float:
+        waits.append(failures)
+        return 0.0
+
+    monkeypatch.setattr(delivery, "wait_after", no_wait)
+    add(world, receiver.url)
+    happen(world, "pumps", "rigs")
+    answers = iter([503, 503, 503, 204, 204, 429, 204, 204])
+    deliverer = Deliverer(world.backend, lambda *_: next(answers))
+    for _ in range(5):
+        due_now(world)
+        deliverer.look()
+    assert waits == [0, 1, 2, 0] and next(answers, None) is None
+
+
 def test_a_receiver_may_be_away_for_two_hours() -> None:
     assert 2.0 <= sum(map(wait_after, range(MOST_FAILURES - 1))) / 3600.0 < 2.5
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from services.process.process_lock import held, is_held
+from services.process.process_lock import held, idle_seconds, is_held, show_life
 
 
 def test_it_is_held_until_the_last_lets_go(tmp_path: Path) -> None:
@@ -26,3 +27,17 @@ def test_asking_makes_no_file_and_the_lock_is_its_owners(tmp_path: Path) -> None
     assert not is_held(path) and not path.exists()
     with held(path):
         assert path.stat().st_mode & 0o077 == 0
+
+
+def test_who_holds_it_shows_life_from_the_beginning_on(tmp_path: Path) -> None:
+    path = tmp_path / "flows.lock"
+    show_life(path)
+    assert idle_seconds(path) == 0.0 and not path.exists(), "nothing is known, and nothing made"
+    path.touch()
+    os.utime(path, (0, 0))
+    with held(path):
+        assert idle_seconds(path) < 3600, "the one before it died long ago"
+        os.utime(path, (0, 0))
+        assert idle_seconds(path) > 3600
+        show_life(path)
+        assert idle_seconds(path) < 3600

@@ -259,10 +259,19 @@ def test_a_changed_document_is_not_loaded(
     document.write_text(text.replace('"rounds": 3', '"rounds": 4'))
     with pytest.raises(ConflictError, match="was changed since it was registered"):
         registry.get(name, "1")
-    document.unlink()
-    with pytest.raises((UnavailableError, NotFoundError)) as caught:
+
+
+def test_files_that_are_gone_are_no_version_that_never_was(
+    registry: ModelRegistry, registry_home: Path, make_version: MakeVersion, name: str
+) -> None:
+    registry.register(make_version(name=name), (), {})
+    (registry_home / "artifacts" / name).rename(registry_home / "artifacts" / f"{name} elsewhere")
+    with pytest.raises(UnavailableError) as caught:
         registry.get(name, "1")
-    assert "\n" not in str(caught.value)
+    said = "the files of version 1 of model {} are gone, or their store does not answer"
+    assert str(caught.value) == said.format(name), "no place of theirs, for a viewer may ask"
+    (registry_home / "artifacts" / f"{name} elsewhere").rename(registry_home / "artifacts" / name)
+    assert registry.get(name, "1").version == "1"
 
 
 @pytest.mark.parametrize("attachment", ["../outside.html", "/tmp/outside.html", "report.json", "", "a/b.txt"])

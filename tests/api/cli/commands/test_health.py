@@ -29,7 +29,7 @@ class Host:
         self.owners: dict[int, Path] = {}
         self.at_work = True
         patch.setattr(listening, "answers", self.answers)
-        patch.setattr(listening, "listens", lambda host, port: self.answers(f"{host}:{port}"))
+        patch.setattr(listening, "greets", lambda host, port: self.answers(f"{host}:{port}"))
         patch.setattr(listening, "other_home", lambda port, home: self.owners.get(port))
 
     def answers(self, address: str) -> Callable[[], bool]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from services.contracts.errors import UnavailableError
 from services.contracts.keys.signing import new_seed_file, signer
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Hello
@@ -76,3 +78,32 @@ def test_a_site_that_says_hello_all_the_time_keeps_no_other_waiting(
     assert said(caplog) == [
         "site plant-1 says hello all the time; most of it is not heard"
     ]
+
+
+def test_a_count_that_the_store_does_not_take_is_one_line_and_made_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "ANSWER_SECONDS", 0.0)
+    counts: list[int] = []
+
+    def counted(site_id: str, agents: int) -> None:
+        counts.append(agents)
+        raise UnavailableError("the database is away")
+
+    async def twice() -> None:
+        lost: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: lost.append(about))
+
+        async def say(*_: object) -> None:
+            roll._heard["plant-1"] |= {"one": time.monotonic(), "two": time.monotonic()}
+
+        roll = presence.Roll(cast(NatsTransport, SimpleNamespace(say=say)), counted)
+        for _ in range(2):
+            roll.call("plant-1")
+            await asyncio.gather(*roll._calls.values(), return_exceptions=False)
+            await asyncio.sleep(0)
+        assert not roll.is_alone("plant-1") and not lost
+
+    asyncio.run(twice())
+    assert counts == [2, 2]
+    assert said(caplog) == ["how many agents site plant-1 has could not be noted: the database is away"] * 2

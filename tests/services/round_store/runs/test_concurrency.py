@@ -50,6 +50,31 @@ def race(url: str, attempt: Callable[[RoundStore, int], bool]) -> list[bool]:
         return list(pool.map(run, opened, range(CONTENDERS)))
 
 
+def refusal(call: Callable[[], object]) -> str:
+    """Code of the error that a call ends with; empty where it has none."""
+    try:
+        call()
+    except ConflictError as error:
+        return error.code
+    return ""
+
+
+def test_whoever_comes_second_at_the_same_moment_is_told_so_by_the_code_of_a_moment_later(
+    database_url: str, plan: Plan
+) -> None:
+    """Clients go by it: of a change that has an Idempotency-Key they ask again."""
+    runs, changes = list[str](), list[str]()
+
+    def attempt(store: RoundStore, number: int) -> bool:
+        runs.append(refusal(lambda: store.runs.create_run(plan)))
+        changes.append(refusal(lambda: store.outcomes.begin("token", "key", "asked")))
+        return True
+
+    race(database_url, attempt)
+    assert sorted(runs) == ["", *["run_unfinished"] * (CONTENDERS - 1)]
+    assert set(changes) <= {"", "idempotency_unfinished"}
+
+
 def wins(call: Callable[[], object]) -> bool:
     try:
         call()

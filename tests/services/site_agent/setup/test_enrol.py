@@ -258,6 +258,28 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(
     assert not (folder / enrol.WAITING_SEED).exists()
 
 
+@pytest.mark.parametrize(("end", "code"), [(KeyboardInterrupt(), 130), (enrol.EnrolmentError("too many tries"), 1)])
+def test_a_key_that_the_oem_may_have_is_not_thrown_away(
+    server: Oem, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, end: BaseException, code: int
+) -> None:
+    """By who interrupts the command, or by a refusal after an answer that did not come."""
+    site = f"plant-3{code}"
+    word, folder = server.code(site, capsys), tmp_path / "p"
+    ask, ends = enrol._answer, [enrol._NoAnswerError("TimeoutError"), end]
+
+    def lose(*request: Any) -> Any:
+        ask(*request)
+        raise ends.pop(0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(enrol, "_answer", lose)
+        patch.setattr("services.site_agent.setup.enrol.time.sleep", lambda _: None)
+        assert main(["enrol", "--url", server.url, "--code", word, "--dir", str(folder)]) == code
+    key = public_key(folder / enrol.WAITING_SEED)
+    assert main(["enrol", "--url", server.url, "--code", word, "--dir", str(folder)]) == 0
+    assert server.keys()[site] == key == public_key(folder / "site.nk")
+
+
 def test_a_plant_that_lost_its_key_comes_back_while_the_others_stay(
     server: Oem, tmp_path: Path, capsys: Capture
 ) -> None:
