@@ -13,6 +13,7 @@ from services.process.listeners import serves
 from services.process.settings import Settings, reached_at
 
 ANSWER_SECONDS = 2.0  # that a part has to answer in
+LONGEST_LINE = 4096
 HANGING_SECONDS = 0.8
 """After so long without an answer a server is said to hang: who asks for all of them at once has 2 s himself."""
 
@@ -34,10 +35,20 @@ def prefect_answers(settings: Settings, seconds: float = ANSWER_SECONDS) -> bool
 
 
 def greets(host: str, number: int, seconds: float = ANSWER_SECONDS) -> bool:
-    """Whether a NATS server is at work behind a port: it speaks first, before TLS, with a line that begins so."""
+    """Whether a NATS server is at work behind a port: it speaks first, before TLS, with a line that begins so.
+
+    Where it asks for TLS hands are shaken, too: its log has an error for each connection that ends without.
+    """
     try:
         with socket.create_connection((reached_at(host), number), timeout=seconds) as connection:
-            return connection.recv(5) == b"INFO "
+            line = b""
+            while not line.endswith(b"\n") and len(line) < LONGEST_LINE and (more := connection.recv(1)):
+                line += more
+            if not line.startswith(b"INFO "):
+                return False
+            if b'"tls_required":true' in line:
+                _any_certificate().wrap_socket(connection).close()
+            return True
     except OSError:
         return False
 
@@ -45,11 +56,9 @@ def greets(host: str, number: int, seconds: float = ANSWER_SECONDS) -> bool:
 def answers(url: str, said: bytes, seconds: float = ANSWER_SECONDS) -> bool:
     """Whether the server behind a port is the one that it ought to be."""
     parts = urlsplit(url)
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only what it is; nothing is sent
     name, port = parts.hostname or "", parts.port
     connection = (
-        http.client.HTTPSConnection(name, port, timeout=seconds, context=context) if parts.scheme == "https"
+        http.client.HTTPSConnection(name, port, timeout=seconds, context=_any_certificate()) if parts.scheme == "https"
         else http.client.HTTPConnection(name, port, timeout=seconds)
     )
     try:
@@ -60,3 +69,10 @@ def answers(url: str, said: bytes, seconds: float = ANSWER_SECONDS) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _any_certificate() -> ssl.SSLContext:
+    """TLS with whoever is there: only what it is is asked, and nothing is told."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from services.contracts.errors import BallastError, UnavailableError
@@ -46,23 +47,26 @@ class Looks:
         """The look at a part that is on its way, or a new one, and until when it is waited for."""
         with self._lock:
             found = self._on_their_way.get(part)
-            if found is None or found[0].done():
+            if found is None:
                 found = self._on_their_way[part] = Future[Any](), time.monotonic() + LOOK_SECONDS
-                threading.Thread(target=_ask, args=(found[0], ask), name=f"look at {part}", daemon=True).start()
+                given = part, found[0], ask
+                threading.Thread(target=self._ask, args=given, name=f"look at {part}", daemon=True).start()
             return found
+
+    def _ask(self, part: str, look: Future[Any], ask: Callable[[], object]) -> None:
+        try:
+            tell = partial(look.set_result, ask())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            tell = partial(look.set_exception, error)
+        with self._lock:
+            del self._on_their_way[part]
+        tell()
 
 
 def _awaited(look: tuple[Future[Any], float]) -> Any:
     """What a look brings; ``TimeoutError`` at its end, which who comes later does not wait for once more."""
     future, until = look
     return future.result(max(0.0, until - time.monotonic()))
-
-
-def _ask(look: Future[Any], ask: Callable[[], object]) -> None:
-    try:
-        look.set_result(ask())
-    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-        look.set_exception(error)
 
 
 def _no_answer(part: str) -> UnavailableError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -58,7 +59,10 @@ def test_a_nats_server_that_hangs_is_named(ours: Settings, ending: Callable[[sub
     assert hanging(ours) == {}, "one that does not run does not hang"
     server = start(files, host="127.0.0.1", port=ours.nats.port)
     ending(server)
+    wait_until(lambda: "[ERR]" in files.log.read_text(), "word of the one that looked whether its port is there")
     assert hanging(ours) == {} and PROBES["nats"](ours)
+    time.sleep(0.1)  # a word of these would be there
+    assert files.log.read_text().count("[ERR]") == 1, "who asks every few seconds does not fill its log"
     stand_still(server.pid)
     assert list(hanging(ours)) == ["plant link"]
     assert not PROBES["nats"](ours), "nor does a container's health check call it well"

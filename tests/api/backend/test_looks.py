@@ -48,6 +48,15 @@ def test_each_part_says_for_itself_what_is_wrong(hanging: Hanging) -> None:
     assert found["registry"].code == "database_full"
 
 
+def test_nothing_is_kept_of_looks_that_came_back() -> None:
+    """Their parts have names from outside: whoever asks for models that there are not names one each time."""
+    ours = Looks()
+    for number in range(9):
+        assert ours.answer(f"model {number}", lambda: 7) == 7
+        assert list(ours.failures({f"part {number}": away})) == [f"part {number}"]
+    assert ours._on_their_way == {}
+
+
 def test_who_asks_again_waits_for_the_look_that_hangs_and_begins_no_other(hanging: Hanging) -> None:
     ours = Looks()
     for _ in range(3):
