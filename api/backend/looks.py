@@ -59,7 +59,7 @@ class Looks:
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
             tell = partial(look.set_exception, error)
         with self._lock:
-            del self._on_their_way[part]
+            self._on_their_way.pop(part, None)
         tell()
 
 
