@@ -127,6 +127,8 @@ def test_the_champion_stands_beside_it() -> None:
     assert report.champion_version == "1"
     assert changes["relative_unfairness"].better and changes["relative_unfairness"].champion == 4.0
     assert not fairness_report(champion, champion).changes
+    judged_by_risk, too = version("2", {"a": 1.0, "b": 3.0}, {"a": 0.2, "b": 0.4}), version("1", {"a": 1.0, "b": 4.0})
+    assert {change.basis for change in fairness_report(judged_by_risk, too).changes} == {"loss"}, "it has no risks"
 
 
 SPLINE, FOURIER = {"kind": "spline", "segments": 4}, {"kind": "fourier", "components": 8, "bandwidth": 0.5}
