@@ -8,8 +8,8 @@ from datetime import datetime
 from api.backend.disk_space import sqlite_file
 from api.backend.flows_process import flows_at_work, flows_idle
 from api.backend.wiring import Backend
-from api.system import checks, facts
-from api.system.checks import Finding
+from api.system import checks, facts, host_checks
+from api.system.finding import Finding
 from api.system.keys import keys, lost_keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
@@ -48,7 +48,7 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     newest = store.audit.list_events(limit=1)
     with store.database.read() as session:
         database = utc_now(session) if store.engine.dialect.name == "postgresql" else None
-    yield checks.clock(facts.utc_now(), database, newest[0].at if newest else None)
+    yield host_checks.clock(facts.utc_now(), database, newest[0].at if newest else None)
     chain = store.audit.verify_chain()
     yield checks.audit(chain.ok, chain.events, chain.problem)
     yield checks.sites(store.sites.list_sites(status="active"), now)

@@ -12,8 +12,8 @@ from cryptography import x509
 
 from api.backend.answering import answers, greets, prefect_answers
 from api.backend.disk_space import least_room
-from api.system import checks
-from api.system.checks import Finding
+from api.system import host_checks
+from api.system.finding import Finding
 from services.bus.configuration import BusFiles, hears_websockets
 from services.bus.reload import running_pid
 from services.bus.server import check_port_free
@@ -57,7 +57,7 @@ def ports(settings: Settings) -> Iterator[Finding]:
 
 def disk(settings: Settings) -> Finding:
     """Room where the service writes and has the least."""
-    return checks.disk(*least_room(settings))
+    return host_checks.disk(*least_room(settings))
 
 
 def secrets(settings: Settings) -> Finding:
@@ -74,7 +74,7 @@ def secrets(settings: Settings) -> Finding:
             found = named.stat()
             modes[named] = (found.st_mode, found.st_uid)
     folders = {settings.home, *(each for path in modes for each in path.parents if settings.home in each.parents)}
-    return checks.permissions(modes, os.geteuid(), {path: path.stat().st_mode for path in folders})
+    return host_checks.permissions(modes, os.geteuid(), {path: path.stat().st_mode for path in folders})
 
 
 def _may_be_read(path: Path, found: os.stat_result) -> bool:
@@ -93,13 +93,13 @@ def certificates(settings: Settings, now: datetime) -> Iterator[Finding]:
     if not settings.nats.servers:
         for path in (bus.certificate, bus.authority):
             if path.exists():
-                yield checks.certificate(f"of the plant link ({path.name})", _holds(path), now,
+                yield host_checks.certificate(f"of the plant link ({path.name})", _holds(path), now,
                                          renew.format(bus.folder))
     if settings.api.certificate is not None:
-        yield checks.certificate("of the API", _holds(settings.api.certificate), now,
+        yield host_checks.certificate("of the API", _holds(settings.api.certificate), now,
                                  f"put a new one at {settings.api.certificate} and start again")
     elif settings.api.uses_tls and (own := settings.tls_folder / "server.pem").exists():
-        yield checks.certificate("of the API", _holds(own), now,
+        yield host_checks.certificate("of the API", _holds(own), now,
                                  f"stop the service, delete the files in {settings.tls_folder} and start again; "
                                  "enrolment codes made before hold no more")
 
@@ -121,11 +121,11 @@ def _port(
         check_port_free(host, number, purpose)
     except ConflictError as error:
         if error.code != "port_taken" and not ours():  # ours may be there by a right that who looks does not have
-            return checks.unusable_port(number, str(error))
+            return host_checks.unusable_port(number, str(error))
         answers = ours()
         hangs = not answers and (runs() or serves(number, home))
-        return checks.port(purpose, number, free=False, ours=answers, other=other_home(number, home), hangs=hangs)
-    return checks.port(purpose, number, free=True, ours=False)
+        return host_checks.port(purpose, number, free=False, ours=answers, other=other_home(number, home), hangs=hangs)
+    return host_checks.port(purpose, number, free=True, ours=False)
 
 
 def utc_now() -> datetime:

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from api.backend.wiring import Backend
-from api.system.checks import Finding
+from api.system.finding import Finding
 from services.bus.configuration import BusFiles, TlsFiles
 from services.bus.server import coordinator_line
 from services.contracts.errors import BallastError

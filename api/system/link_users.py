@@ -8,7 +8,7 @@ from typing import Final
 
 from api.backend.oem_keys import oem_keys
 from api.backend.wiring import Backend
-from api.system.checks import Finding
+from api.system.finding import Finding
 from services.bus.configuration import BusFiles
 from services.bus.reload import refused_reload, running_pid
 from services.contracts.errors import BallastError

@@ -15,8 +15,8 @@ from api.backend.actor import Actor
 from api.backend.wiring import open_backend
 from api.models import unlearning
 from api.models.schemas import Unlearning
-from api.system.checks import Finding
 from api.system.doctor import of_registry
+from api.system.finding import Finding
 from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from services.contracts.access.identity import Role

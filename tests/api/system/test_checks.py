@@ -10,7 +10,8 @@ import pytest
 
 from api.backend.disk_space import LEAST_BYTES
 from api.backend.flows_process import HANGS
-from api.system import checks, facts
+from api.system import checks, facts, host_checks
+from api.system.finding import Finding, span
 from services.contracts.history.events import Webhook
 from services.contracts.history.run import Run
 from services.contracts.history.site import Site
@@ -41,26 +42,26 @@ def hook(**changes: Any) -> Webhook:
 
 
 @pytest.mark.parametrize(("finding", "state", "said"), [
-    (checks.port("the API", 8000, free=True, ours=False), "ok", "free"),
-    (checks.port("the API", 8000, free=False, ours=True), "ok", "answers"),
-    (checks.port("the API", 8000, free=False, ours=False), "fail", "held by something that is not the API"),
-    (checks.clock(NOW, None, NOW - DAY), "ok", "goes with"),
-    (checks.clock(NOW, NOW + SECOND, NOW), "ok", "goes with"),
-    (checks.clock(NOW, NOW + 5 * SECOND, None), "warn", "5.0 seconds apart"),
-    (checks.clock(NOW, NOW - 31 * SECOND, None), "fail", "31.0 seconds apart"),
-    (checks.clock(NOW, None, NOW + DAY), "fail", "24 hours in the future"),
-    (checks.disk(Path("/h"), 10**10, 10**11), "ok", "10.0 of 100 GB"),
-    (checks.disk(Path("/h"), 10**9, 10**11), "warn", "1.0 of 100 GB"),
-    (checks.disk(Path("/h"), 10**8, 10**11), "fail", "0.1 of 100 GB"),
-    (checks.permissions({KEY: (0o100600, 7), OTHER: (0o100600, 7)}, 7), "ok", "2 files"),
-    (checks.permissions({KEY: (0o100640, 7)}, 7), "fail", "mode 0640"),
-    (checks.permissions({KEY: (0o100604, 7)}, 7), "fail", "mode 0604"),
-    (checks.permissions({KEY: (0o100600, 8)}, 7), "fail", "another user"),
-    (checks.certificate("x", (NOW, NOW + 31 * DAY), NOW, "renew"), "ok", "2030-02-01"),
-    (checks.certificate("x", (NOW - DAY, NOW + 29 * DAY), NOW, "renew"), "warn", "29 days more"),
-    (checks.certificate("x", (NOW - DAY, NOW), NOW, "renew"), "fail", "expired"),
-    (checks.certificate("x", (NOW + DAY, NOW + 99 * DAY), NOW, "renew"), "fail", "holds from 2030-01-02"),
-    (checks.certificate("x", None, NOW, "renew"), "fail", "cannot be read"),
+    (host_checks.port("the API", 8000, free=True, ours=False), "ok", "free"),
+    (host_checks.port("the API", 8000, free=False, ours=True), "ok", "answers"),
+    (host_checks.port("the API", 8000, free=False, ours=False), "fail", "held by something that is not the API"),
+    (host_checks.clock(NOW, None, NOW - DAY), "ok", "goes with"),
+    (host_checks.clock(NOW, NOW + SECOND, NOW), "ok", "goes with"),
+    (host_checks.clock(NOW, NOW + 5 * SECOND, None), "warn", "5.0 seconds apart"),
+    (host_checks.clock(NOW, NOW - 31 * SECOND, None), "fail", "31.0 seconds apart"),
+    (host_checks.clock(NOW, None, NOW + DAY), "fail", "24 hours in the future"),
+    (host_checks.disk(Path("/h"), 10**10, 10**11), "ok", "10.0 of 100 GB"),
+    (host_checks.disk(Path("/h"), 10**9, 10**11), "warn", "1.0 of 100 GB"),
+    (host_checks.disk(Path("/h"), 10**8, 10**11), "fail", "0.1 of 100 GB"),
+    (host_checks.permissions({KEY: (0o100600, 7), OTHER: (0o100600, 7)}, 7), "ok", "2 files"),
+    (host_checks.permissions({KEY: (0o100640, 7)}, 7), "fail", "mode 0640"),
+    (host_checks.permissions({KEY: (0o100604, 7)}, 7), "fail", "mode 0604"),
+    (host_checks.permissions({KEY: (0o100600, 8)}, 7), "fail", "another user"),
+    (host_checks.certificate("x", (NOW, NOW + 31 * DAY), NOW, "renew"), "ok", "2030-02-01"),
+    (host_checks.certificate("x", (NOW - DAY, NOW + 29 * DAY), NOW, "renew"), "warn", "29 days more"),
+    (host_checks.certificate("x", (NOW - DAY, NOW), NOW, "renew"), "fail", "expired"),
+    (host_checks.certificate("x", (NOW + DAY, NOW + 99 * DAY), NOW, "renew"), "fail", "holds from 2030-01-02"),
+    (host_checks.certificate("x", None, NOW, "renew"), "fail", "cannot be read"),
     (checks.audit(True, 5, ""), "ok", "5 entries"),
     (checks.audit(False, 5, "event 3 is missing"), "fail", "event 3"),
     (checks.registry("m", (), (), (), ""), "ok", "agrees"),
@@ -89,14 +90,14 @@ def hook(**changes: Any) -> Webhook:
     (checks.backup(NOW - DAY, NOW), "ok", "24 hours old"),
     (checks.backup(NOW - 8 * DAY, NOW), "warn", "8 days old"),
     (checks.backup(NOW + DAY, NOW), "warn", "24 hours after now: the clock was put back"),
-    (checks.backup(NOW + checks.SKEW_WARN, NOW), "ok", "seconds old"),
+    (checks.backup(NOW + host_checks.SKEW_WARN, NOW), "ok", "seconds old"),
     (checks.backup(None, NOW), "warn", "none was ever made"),
 ])
-def test_a_planted_fault_is_found(finding: checks.Finding, state: str, said: str) -> None:
+def test_a_planted_fault_is_found(finding: Finding, state: str, said: str) -> None:
     hold(finding, state, said)
 
 
-def hold(finding: checks.Finding, state: str, said: str) -> None:
+def hold(finding: Finding, state: str, said: str) -> None:
     assert finding.state == state and said in finding.said
     assert bool(finding.todo) == (state != "ok"), "what is wrong says what to do, and nothing else does"
 
@@ -107,18 +108,18 @@ ELSEWHERE, HOME = Path("/home/other"), Path("/home/b")
 
 
 @pytest.mark.parametrize(("finding", "state", "said"), [
-    (checks.port("the API", 8000, free=False, ours=True, other=ELSEWHERE), "fail", "another home folder, /home/other"),
-    (checks.clock(NOW, NOW - checks.SKEW_WARN, NOW + checks.SKEW_WARN), "ok", "goes with"),
-    (checks.clock(NOW, NOW + checks.SKEW_FAIL, None), "warn", "30.0 seconds apart"),
-    (checks.clock(NOW, NOW, NOW + 3 * SECOND), "fail", "3.0 seconds in the future"),
-    (checks.disk(Path("/h"), checks.LOW_BYTES, 10**11), "ok", "2.0 of 100 GB"),
-    (checks.disk(Path("/h"), checks.LOW_BYTES - 1, 10**11), "warn", "2.0 of 100 GB"),
-    (checks.disk(Path("/h"), LEAST_BYTES, 10**11), "warn", "0.2 of 100 GB"),
-    (checks.disk(Path("/h"), LEAST_BYTES - 1, 10**11), "fail", "0.2 of 100 GB"),
-    (checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40775}), "ok", "1 files"),
-    (checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40772}), "fail", "mode 0772: anybody can put files"),
-    (checks.permissions({KEY: (0o100600, 7)}, 0), "fail", "another user (number 7)"),
-    (checks.certificate("x", (NOW, NOW + checks.EXPIRES_SOON), NOW, "renew"), "warn", "30 days more"),
+    (host_checks.port("the API", 8000, free=False, ours=True, other=ELSEWHERE), "fail", "home folder, /home/other"),
+    (host_checks.clock(NOW, NOW - host_checks.SKEW_WARN, NOW + host_checks.SKEW_WARN), "ok", "goes with"),
+    (host_checks.clock(NOW, NOW + host_checks.SKEW_FAIL, None), "warn", "30.0 seconds apart"),
+    (host_checks.clock(NOW, NOW, NOW + 3 * SECOND), "fail", "3.0 seconds in the future"),
+    (host_checks.disk(Path("/h"), host_checks.LOW_BYTES, 10**11), "ok", "2.0 of 100 GB"),
+    (host_checks.disk(Path("/h"), host_checks.LOW_BYTES - 1, 10**11), "warn", "2.0 of 100 GB"),
+    (host_checks.disk(Path("/h"), LEAST_BYTES, 10**11), "warn", "0.2 of 100 GB"),
+    (host_checks.disk(Path("/h"), LEAST_BYTES - 1, 10**11), "fail", "0.2 of 100 GB"),
+    (host_checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40775}), "ok", "1 files"),
+    (host_checks.permissions({KEY: (0o100600, 7)}, 7, {HOME: 0o40772}), "fail", "mode 0772: anybody can put files"),
+    (host_checks.permissions({KEY: (0o100600, 7)}, 0), "fail", "another user (number 7)"),
+    (host_checks.certificate("x", (NOW, NOW + host_checks.EXPIRES_SOON), NOW, "renew"), "warn", "30 days more"),
     (checks.registry("m", (), {"3"}, (), "digest is another"), "fail", "champion cannot be loaded"),
     (checks.registry("m", (), (), {"10", "9"}, ""), "warn", "does not know version 9, 10"),
     (checks.runs([run(checks.STUCK + ROUND + PATIENCE)], NOW, flows_alive=True), "ok", "1 unfinished"),
@@ -127,7 +128,7 @@ ELSEWHERE, HOME = Path("/home/other"), Path("/home/b")
     (checks.backup(None, NOW, NOW - DAY), "warn", "since this home folder was restored from one, 24 hours ago"),
     (checks.backup(NOW - DAY, NOW, NOW - 2 * DAY), "ok", "24 hours old"),
 ])
-def test_what_is_on_the_edge(finding: checks.Finding, state: str, said: str) -> None:
+def test_what_is_on_the_edge(finding: Finding, state: str, said: str) -> None:
     hold(finding, state, said)
 
 
@@ -140,7 +141,7 @@ def test_a_webhook_that_was_given_up_is_told_once() -> None:
     (119.9, "119.9 seconds"), (120.0, "2 minutes"), (7199.0, "120 minutes"), (7200.0, "2 hours"), (172800.0, "2 days"),
 ])
 def test_a_span_is_told_in_the_largest_unit_of_which_it_has_two(seconds: float, said: str) -> None:
-    assert checks._span(timedelta(seconds=seconds)) == said
+    assert span(timedelta(seconds=seconds)) == said
 
 
 @pytest.mark.parametrize("name", ["secrets/prefect", "prefect-client.toml", "prefect-server.toml", "ballast.db-wal"])
