@@ -23,6 +23,7 @@ def _ports() -> Iterator[int]:
         yield _FIRST + part * _EACH + number % _EACH
 
 
+SHARED = Path("/tmp" if Path("/tmp").is_dir() else tempfile.gettempdir())  # noqa: S108 - whatever TMPDIR each run has
 _NEXT = _ports()
 _OURS: list[int] = []
 """Descriptors of the files whose locks say that a port is this process's, also while its server is down."""
@@ -44,7 +45,7 @@ def free_port() -> int:
 
 def _claimed(port: int) -> bool:
     """Lock the port's file as long as this process runs; False where another one has it."""
-    folder = Path(tempfile.gettempdir()) / f"ballast-test-ports-{os.getuid()}"
+    folder = SHARED / f"ballast-test-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     file = os.open(folder / str(port), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:

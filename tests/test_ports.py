@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ HOLDER = "import sys; from tests.ports import free_port; print(free_port(), flus
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_port_that_another_session_was_given_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_another_session_was_given_is_left_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}  # each session writes into a folder of its own
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER], cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         assert other.stdin is not None and other.stdout is not None
         theirs = int(other.stdout.readline())
