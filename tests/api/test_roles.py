@@ -152,6 +152,7 @@ def test_a_route_lets_in_who_may_and_nobody_else(shared_world: Any, method: str,
 def test_what_is_no_token_is_turned_away(shared_world: Any, header: str, code: str) -> None:
     answer = shared_world.call(None, "GET", "/v1/models", headers={"Authorization": header})
     assert (answer.status_code, answer.json()["code"]) == (401, code)
+    assert "cannot be checked" not in answer.json()["detail"], "which is said where the store is away"
 
 
 def test_the_secret_of_another_token_does_not_fit(shared_world: Any) -> None:

@@ -85,7 +85,9 @@ async def test_a_second_agent_under_the_same_key_is_noticed_and_both_are_told(
             await until(lambda: caplog.text.count("another agent answers under this site's key") >= 2, "word to both")
         await until(lambda: site().notice == "", "end of the notice")
     events = works.context.store.audit.list_events(target="site:plant-2")
-    assert [event.action for event in events] == ["site.one_agent", "site.second_agent"]
+    assert [(event.action, event.reason) for event in events] == [
+        ("site.one_agent", "one agent answers under its key again"), ("site.second_agent", SEVERAL),
+    ]
 
 
 async def test_two_agents_that_were_there_before_are_noticed_too(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:

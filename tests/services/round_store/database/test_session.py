@@ -174,6 +174,16 @@ def test_a_disk_that_fails_is_no_damage_either() -> None:
     assert kind_of(OperationalError("SELECT 1", {}, cause)) == "disk"
 
 
+@pytest.mark.parametrize(("state", "kind"), [
+    ("57P01", "cannot_open"), ("08006", "cannot_open"), ("28P01", "cannot_open"), ("3D000", "cannot_open"),
+    ("53100", "full"), ("57014", None), ("23505", None),
+])
+def test_what_postgresql_answers_is_known_by_its_class(state: str, kind: str | None) -> None:
+    """A server that shuts down, a connection that it ends, a password that is not taken, a database that is gone."""
+    cause = psycopg.errors.lookup(state)("no")
+    assert cause.sqlstate == state and kind_of(OperationalError("SELECT 1", {}, cause)) == kind
+
+
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="cannot be reached or opened") as failure:
         RoundStore.open("postgresql://me:secret@127.0.0.1:1/ballast")

@@ -77,6 +77,8 @@ def test_aliases_have_a_history(store: RoundStore, running: Run) -> None:
     changes = alias_history(store, "pump")
     assert [change for change in changes if change.alias == "champion"] == [gone, second, first]
     assert len(changes) == 4
+    told = [(each.kind, each.version) for each in store.events.after(0) if each.kind == "model.promoted"]
+    assert told == [("model.promoted", "1"), ("model.promoted", "2"), ("model.promoted", None)], "no other alias is"
     with pytest.raises(InvalidInputError, match="needs a reason"):
         store.model_versions.record_alias("pump", "champion", "1", "ada", " ")
     with pytest.raises(NotFoundError, match="no version 9"):
