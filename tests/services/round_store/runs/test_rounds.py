@@ -16,6 +16,7 @@ from sqlalchemy import func, select, update
 
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.history.run import AnswerStatus, RoundRecord, Run, SiteAnswer
+from services.round_store.runs.run_rows import OVERTAKEN
 from services.round_store.runs.run_states import DamagedStateError
 from services.round_store.store import RoundStore
 from services.round_store.tables.runs import RoundRow, RunStateRow, SiteUpdateRow
@@ -84,8 +85,9 @@ def test_rounds_are_committed_once_and_in_order(store: RoundStore, running: Run,
     with pytest.raises(ConflictError, match="round 2 .* cannot be committed: the next is round 1"):
         store.runs.commit_round(make_record(running.run_id, 2), STATE)
     store.runs.commit_round(first, {"w": np.zeros(2)})
-    with pytest.raises(ConflictError, match="round 1 .* cannot be committed: the next is round 2"):
+    with pytest.raises(ConflictError, match="round 1 .* cannot be committed: the next is round 2") as overtaken:
         store.runs.commit_round(make_record(running.run_id, 1, upper=9.0), {"w": np.ones(2)})
+    assert overtaken.value.code == OVERTAKEN, "who drives it has lost it to another process, and it goes on"
     assert store.runs.get_rounds(running.run_id) == [first]
     loaded = store.runs.load_state(running.run_id)
     assert loaded is not None
@@ -100,8 +102,9 @@ def test_rounds_are_committed_once_and_in_order(store: RoundStore, running: Run,
 def test_only_a_running_run_takes_rounds(store: RoundStore, running: Run, make_record: MakeRecord) -> None:
     store.runs.commit_round(make_record(running.run_id, 1), STATE)
     store.runs.finish_run(running.run_id, "cancelled", "asked to stop")
-    with pytest.raises(ConflictError, match="is cancelled"):
+    with pytest.raises(ConflictError, match="is cancelled") as ended:
         store.runs.commit_round(make_record(running.run_id, 2), STATE)
+    assert ended.value.code != OVERTAKEN
     assert store.runs.load_state(running.run_id) is None
     assert counts(store) == (1, 2, 0)
 
