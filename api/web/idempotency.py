@@ -23,7 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.backend.nats_users import ChangeStoredError
 from api.web.errors import ballast_problem
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, UnavailableError
-from services.round_store.operation.outcomes import OutcomeRepository
+from services.round_store.database.failures import COMMIT_UNKNOWN
+from services.round_store.operation.outcomes import Outcome
+from services.round_store.store import RoundStore
 
 LOG = logging.getLogger("ballast.api")
 CHANGES: Final = "/v1/admin"
@@ -31,7 +33,7 @@ CHANGES: Final = "/v1/admin"
 METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_KEY: Final = 255  # characters; a UUID has 36
 NOT_KEPT: Final = frozenset({401, 403, 408, 413, 415, 429})
-"""Answers that say nothing of the change; from 500 on only that a change is stored is kept."""
+"""Answers that say nothing of the change; from 500 on only that a change is stored is kept, or may be."""
 REPLAYED: Final = (b"idempotent-replayed", b"true")
 
 
@@ -60,12 +62,13 @@ class Idempotency:
     async def _answered(self, scope: Scope, receive: Receive, headers: Headers, key: str) -> list[Message]:
         if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
             raise InvalidInputError(f"the header Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters")
-        outcomes: OutcomeRepository = scope["app"].state.backend.store.outcomes
+        store: RoundStore = scope["app"].state.backend.store
+        outcomes = store.outcomes
         body = await _body(receive)
         token_id = scope["state"]["caller"].token.token_id
         name = hashlib.sha256(key.encode()).hexdigest()
         asked = _digest(scope, headers, body)
-        before = await run_in_threadpool(outcomes.begin, token_id, name, asked)
+        before = await run_in_threadpool(_begin, store, token_id, name, asked)
         box = _box(headers["authorization"], key)
         if before is not None:
             if before.request_sha256 != asked:
@@ -85,7 +88,9 @@ class Idempotency:
             await run_in_threadpool(outcomes.forget, token_id, name)
             raise
         status = answer[0]["status"]
-        if (status >= 500 and not _is_stored(answer)) or status in NOT_KEPT:
+        if _has_code(answer, COMMIT_UNKNOWN):  # the key stays taken: asked again, the change might be made twice
+            return answer
+        if (status >= 500 and not _has_code(answer, ChangeStoredError.code)) or status in NOT_KEPT:
             await run_in_threadpool(outcomes.forget, token_id, name)
         else:
             try:
@@ -117,12 +122,17 @@ class Idempotency:
         return [start, {"type": "http.response.body", "body": b"".join(parts)}]
 
 
-def _is_stored(answer: list[Message]) -> bool:
-    """Whether a failure says that the change is made all the same: asked again, it is refused or made twice."""
+def _begin(store: RoundStore, token_id: str, name: str, asked: str) -> Outcome | None:
+    with store.atomic() as unit:
+        return unit.outcomes.begin(token_id, name, asked)
+
+
+def _has_code(answer: list[Message], code: str) -> bool:
+    """Whether an answer is a failure (503) that says that the change is made all the same, or may be."""
     start, end = answer
     if start["status"] != HTTPStatus.SERVICE_UNAVAILABLE:
         return False
-    return bool(json.loads(end["body"])["code"] == ChangeStoredError.code)
+    return bool(json.loads(end["body"])["code"] == code)
 
 
 async def _body(receive: Receive) -> bytes:
