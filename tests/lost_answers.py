@@ -22,7 +22,7 @@ class LossyServer:
         self.url = urlunsplit((split.scheme, here, split.path, "", ""))
         self._sign, self._carried, self._ends = b"", True, False
         self._links: list[socket.socket] = []
-        self._away = False
+        self._away = self._early = False
         self.lost = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -33,9 +33,14 @@ class LossyServer:
         """
         self._sign, self._carried, self._ends = sign, carried, ends
 
+    def goes_away(self, sign: bytes) -> None:
+        """Be away from the moment on in which a transaction says ``sign``, before its commit."""
+        self.lose(sign, carried=False, ends=True)
+        self._early = True
+
     def goes_on(self) -> None:
         """Take connections again."""
-        self._away = False
+        self._away = self._early = False
 
     def close(self) -> None:
         """Take no more connections."""
@@ -60,7 +65,7 @@ class LossyServer:
         with suppress(OSError):
             while data := client.recv(1 << 16):
                 said += data
-                if said.endswith(COMMIT):
+                if said.endswith(COMMIT) or self._early:
                     if self._sign and self._sign in said:
                         self._sign = b""
                         self.lost += 1

@@ -59,6 +59,16 @@ def test_a_change_that_was_not_made_is_made_when_it_is_asked_for_again(world: Wo
     assert (first.json()["code"], again.status_code, made(world)) == ("database_cannot_open", 201, 1)
 
 
+def test_a_key_whose_change_was_not_made_is_free_when_the_database_is_back(world: World, lossy: LossyServer) -> None:
+    """It could not be given back while the database was away."""
+    lossy.goes_away(b"INSERT INTO api_tokens")
+    first, second = ask(world, TOKENS, BODY), ask(world, TOKENS, BODY)
+    assert (first.status_code, second.status_code) == (503, 503)
+    assert first.json()["code"] == "database_cannot_open"
+    lossy.goes_on()
+    assert (ask(world, TOKENS, BODY).status_code, made(world)) == (201, 1)
+
+
 def test_a_change_of_which_nobody_knows_is_not_made_again(
     world: World, lossy: LossyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
