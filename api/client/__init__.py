@@ -5,6 +5,7 @@ from api.client.errors import (
     ApiError,
     ChangedMeanwhileError,
     ChangeStoredError,
+    CommitUnknownError,
     EventsLostError,
     InvalidRequestError,
     NotAllowedError,
@@ -15,6 +16,6 @@ from api.client.errors import (
 )
 
 __all__ = [
-    "ApiError", "ChangeStoredError", "ChangedMeanwhileError", "Client", "EventsLostError", "InvalidRequestError",
-    "NotAllowedError", "NotThereError", "ServerError", "SignedOutError", "UnreachableError",
+    "ApiError", "ChangeStoredError", "ChangedMeanwhileError", "Client", "CommitUnknownError", "EventsLostError",
+    "InvalidRequestError", "NotAllowedError", "NotThereError", "ServerError", "SignedOutError", "UnreachableError",
 ]

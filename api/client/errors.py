@@ -56,6 +56,10 @@ class ChangeStoredError(ApiError):
     """503 ``change_stored``: the change is made, but not in force on the plant link yet; do not repeat it."""
 
 
+class CommitUnknownError(ApiError):
+    """503 ``database_commit_unknown``: the change is made or is not, nobody knows; look before you ask again."""
+
+
 class EventsLostError(ApiError):
     """Some events after the one that was asked for are gone. Go on with ``after=number`` and look what changed."""
 
@@ -69,14 +73,16 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     412: ChangedMeanwhileError, 428: ChangedMeanwhileError, 429: UnreachableError, 502: UnreachableError,
     503: UnreachableError, 504: UnreachableError,
 }
+_BY_CODE: Final[dict[object, type[ApiError]]] = {
+    "change_stored": ChangeStoredError, "database_commit_unknown": CommitUnknownError,
+}
 
 
 def error_of(status: int, problem: Any) -> ApiError:
     """Exception of a problem document (RFC 9457), or of what a proxy says in its place."""
     told = problem if isinstance(problem, dict) else {}
-    kind = _BY_STATUS.get(status, InvalidRequestError if status < 500 else ServerError)
-    if told.get("code") == "change_stored":
-        kind = ChangeStoredError
+    kind = _BY_CODE.get(told.get("code")) or _BY_STATUS.get(status)
+    kind = kind or (InvalidRequestError if status < 500 else ServerError)
     found = told.get("errors")
     return kind(
         str(told.get("detail") or f"the server answered with status {status}"), status=status,

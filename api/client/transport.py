@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from api.client.errors import (
     ApiError,
     ChangeStoredError,
+    CommitUnknownError,
     InvalidRequestError,
     ServerError,
     SignedOutError,
@@ -88,7 +89,7 @@ class Transport:
             except (UnreachableError, ApiError) as error:
                 # Another of ours with the same key is on its way: its answer will be there in a moment.
                 passes = error.status in AGAIN or not error.status or error.code == "idempotency_unfinished"
-                final = isinstance(error, ServerError | ChangeStoredError)
+                final = isinstance(error, ServerError | ChangeStoredError | CommitUnknownError)
                 if attempt == self._attempts or final or not passes:
                     raise
                 self._sleep(min(LONGEST_PAUSE, 0.5 * 2.0**attempt))

@@ -21,6 +21,7 @@ from services.contracts.base import place_of
 from services.contracts.errors import BallastError
 from services.contracts.reading import in_plain_words
 from services.contracts.unknown_keys import unknown_key
+from services.round_store.database.failures import COMMIT_UNKNOWN
 
 LOG = logging.getLogger("ballast.api")
 MEDIA_TYPE: Final = "application/problem+json"
@@ -101,7 +102,7 @@ def ballast_problem(error: BallastError) -> Response:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         headers["Retry-After"] = ATTEMPTS_SECONDS
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        if error.code != ChangeStoredError.code:  # that is not to be asked again
+        if error.code not in (ChangeStoredError.code, COMMIT_UNKNOWN):  # those are not to be asked again
             headers["Retry-After"] = RETRY_SECONDS
         LOG.warning("%s: %s", error.code, error)
     return problem(status, error.code, str(error), headers=headers)

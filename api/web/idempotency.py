@@ -23,7 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.backend.nats_users import ChangeStoredError
 from api.web.errors import ballast_problem
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, UnavailableError
-from services.round_store.operation.outcomes import OutcomeRepository
+from services.round_store.database.failures import COMMIT_UNKNOWN
+from services.round_store.operation.outcomes import Outcome
+from services.round_store.store import RoundStore
 
 LOG = logging.getLogger("ballast.api")
 CHANGES: Final = "/v1/admin"
@@ -31,7 +33,7 @@ CHANGES: Final = "/v1/admin"
 METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_KEY: Final = 255  # characters; a UUID has 36
 NOT_KEPT: Final = frozenset({401, 403, 408, 413, 415, 429})
-"""Answers that say nothing of the change; from 500 on only that a change is stored is kept."""
+"""Answers that say nothing of the change; from 500 on only that a change is stored is kept, or may be."""
 REPLAYED: Final = (b"idempotent-replayed", b"true")
 
 
@@ -40,6 +42,8 @@ class Idempotency:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._owed: set[tuple[str, str]] = set()
+        """Keys that could not be given back while the store was away."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on what has no key; answer what has one that is known."""
@@ -60,12 +64,15 @@ class Idempotency:
     async def _answered(self, scope: Scope, receive: Receive, headers: Headers, key: str) -> list[Message]:
         if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
             raise InvalidInputError(f"the header Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters")
-        outcomes: OutcomeRepository = scope["app"].state.backend.store.outcomes
+        store: RoundStore = scope["app"].state.backend.store
         body = await _body(receive)
         token_id = scope["state"]["caller"].token.token_id
         name = hashlib.sha256(key.encode()).hexdigest()
         asked = _digest(scope, headers, body)
-        before = await run_in_threadpool(outcomes.begin, token_id, name, asked)
+        if (token_id, name) in self._owed:
+            self._owed.discard((token_id, name))  # before it is waited for: another with this key comes after it
+            await self._give_back(store, token_id, name)
+        before = await run_in_threadpool(_begin, store, token_id, name, asked)
         box = _box(headers["authorization"], key)
         if before is not None:
             if before.request_sha256 != asked:
@@ -82,17 +89,30 @@ class Idempotency:
         try:
             answer = await self._asked(scope, body, receive)
         except Exception:  # not what ends the task with the server: then the change may have been made, or be yet
-            await run_in_threadpool(outcomes.forget, token_id, name)
+            await self._give_back(store, token_id, name)
             raise
         status = answer[0]["status"]
-        if (status >= 500 and not _is_stored(answer)) or status in NOT_KEPT:
-            await run_in_threadpool(outcomes.forget, token_id, name)
+        if _has_code(answer, COMMIT_UNKNOWN):  # the key stays taken: asked again, the change might be made twice
+            return answer
+        if (status >= 500 and not _has_code(answer, ChangeStoredError.code)) or status in NOT_KEPT:
+            await self._give_back(store, token_id, name)
         else:
             try:
-                await run_in_threadpool(outcomes.finish, token_id, name, _sealed(box, answer))
+                await run_in_threadpool(store.outcomes.finish, token_id, name, _sealed(box, answer))
             except UnavailableError as error:
                 LOG.warning("the outcome of a request is not kept: %s", error)
         return answer
+
+    async def _give_back(self, store: RoundStore, token_id: str, name: str) -> None:
+        """Free a key whose request changed nothing; while the store is away, when it is asked for next.
+
+        One of which nobody knows whether it is free stays as it is: another may have taken it.
+        """
+        try:
+            await run_in_threadpool(_forget, store, token_id, name)
+        except UnavailableError as error:
+            if error.code != COMMIT_UNKNOWN:
+                self._owed.add((token_id, name))
 
     async def _asked(self, scope: Scope, body: bytes, receive: Receive) -> list[Message]:
         """Whole answer of the application; its body as one message."""
@@ -117,12 +137,22 @@ class Idempotency:
         return [start, {"type": "http.response.body", "body": b"".join(parts)}]
 
 
-def _is_stored(answer: list[Message]) -> bool:
-    """Whether a failure says that the change is made all the same: asked again, it is refused or made twice."""
+def _begin(store: RoundStore, token_id: str, name: str, asked: str) -> Outcome | None:
+    with store.atomic() as unit:
+        return unit.outcomes.begin(token_id, name, asked)
+
+
+def _forget(store: RoundStore, token_id: str, name: str) -> None:
+    with store.atomic() as unit:
+        unit.outcomes.forget(token_id, name)
+
+
+def _has_code(answer: list[Message], code: str) -> bool:
+    """Whether an answer is a failure (503) that says that the change is made all the same, or may be."""
     start, end = answer
     if start["status"] != HTTPStatus.SERVICE_UNAVAILABLE:
         return False
-    return bool(json.loads(end["body"])["code"] == ChangeStoredError.code)
+    return bool(json.loads(end["body"])["code"] == code)
 
 
 async def _body(receive: Receive) -> bytes:

@@ -153,19 +153,20 @@ class Deliverer:
     def _turn(self, webhook: Webhook) -> None:
         webhooks = self._backend.store.webhooks
         key = signing_key(self._backend)  # before: who has it not leaves the webhook to another process
-        if not webhooks.take(webhook.webhook_id, TURN_SECONDS):
+        turn = webhooks.take(webhook.webhook_id, TURN_SECONDS)
+        if turn is None:
             return
         webhook = webhooks.get(webhook.webhook_id)  # another may have delivered since
         oldest, newest = self._backend.store.events.span()
         if webhook.last_number + 1 < oldest:
             lost = {"kind": LOST, "number": oldest - 1, "at": datetime.now(UTC).isoformat()}
-            if not self._sent(key, webhook, lost):
+            if not self._sent(key, webhook, turn, lost):
                 return
             webhook = _taken(webhook)
         due = self._backend.store.events.after(webhook.last_number, webhook.kinds, AT_ONCE)
         began = time.monotonic()
         for event in due:
-            if not self._sent(key, webhook, message_of(event)):
+            if not self._sent(key, webhook, turn, message_of(event)):
                 return
             webhook = _taken(webhook)
             if self._stop.is_set() or time.monotonic() - began > TIMEOUT_SECONDS:
@@ -173,23 +174,26 @@ class Deliverer:
         else:
             if len(due) < AT_ONCE:  # what lies between concerns nobody there
                 newest = max([newest, *(event.number for event in due[-1:])])
-                webhooks.arrived(webhook.webhook_id, newest, sent=False, release=True)
+                webhooks.arrived(webhook.webhook_id, turn, newest, sent=False, release=True)
                 return
-        webhooks.arrived(webhook.webhook_id, event.number, sent=True, release=True)
+        webhooks.arrived(webhook.webhook_id, turn, event.number, sent=True, release=True)
 
-    def _sent(self, key: bytes, webhook: Webhook, message: dict[str, Any]) -> bool:
-        """Send a numbered message and note it; False where the turn is over: it was not taken, or the hook is gone."""
+    def _sent(self, key: bytes, webhook: Webhook, turn: datetime, message: dict[str, Any]) -> bool:
+        """Send a numbered message and note it; False where the turn is over: it was not taken, or the hook is gone.
+
+        Also where this process stood still for so long that another has the hook now.
+        """
         found = deliver(key, webhook, message, self._send)
         if not found.delivered:
-            self._failed(webhook, found.reason)
+            self._failed(webhook, turn, found.reason)
             return False
         return self._backend.store.webhooks.arrived(
-            webhook.webhook_id, message["number"], sent=True, release=False
+            webhook.webhook_id, turn, message["number"], sent=True, release=False
         )
 
-    def _failed(self, webhook: Webhook, reason: str) -> None:
+    def _failed(self, webhook: Webhook, turn: datetime, reason: str) -> None:
         wait = wait_after(webhook.failures)
-        after = self._backend.store.webhooks.failed(webhook.webhook_id, reason, wait, MOST_FAILURES)
+        after = self._backend.store.webhooks.failed(webhook.webhook_id, turn, reason, wait, MOST_FAILURES)
         if after is None or after.disabled_at is None:
             return
         LOG.warning("webhook %s is disabled: %s", webhook.webhook_id, reason)

@@ -132,7 +132,7 @@ def reset_counters(connection: Connection, tables: Iterable[Table]) -> None:
         for column in table.primary_key.columns:
             name = connection.scalar(select(func.pg_get_serial_sequence(table.name, column.name)))
             greatest = None if name is None else connection.scalar(select(func.max(column)))
-            if greatest is not None:
+            if greatest is not None and greatest > 0:  # MLflow's default experiment is 0: before a counter's beginning
                 connection.execute(select(func.setval(name, greatest)))
 
 

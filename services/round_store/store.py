@@ -182,9 +182,10 @@ class RoundStore(Repositories):
     def atomic(self) -> Iterator[Repositories]:
         """Repositories whose calls are one transaction: all of them are committed at the end, or none.
 
-        Do not await or wait for others inside: on SQLite no one else can write meanwhile.
+        Do not await or wait for others inside: on SQLite no one else can write meanwhile. Where the answer to the
+        commit is lost it is asked whether it stands; ``UnavailableError`` with ``COMMIT_UNKNOWN`` where nobody says so.
         """
-        with self.database.write() as session:
+        with self.database.write_for_certain() as session:
             yield Repositories(UnitOfWork(session))
 
     def close(self) -> None:

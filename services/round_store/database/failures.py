@@ -14,6 +14,9 @@ from services.contracts.errors import UnavailableError
 
 UPGRADE_COMMAND = "ballast migrate"
 """The command that brings the schema up to date."""
+CANNOT_OPEN = "database_cannot_open"
+COMMIT_UNKNOWN = "database_commit_unknown"
+"""Code of a change of which nobody knows whether it was made: the answer to its commit was lost."""
 
 _SQLITE = {
     sqlite3.SQLITE_READONLY: "read_only",
@@ -74,6 +77,14 @@ def kind_of(error: DBAPIError) -> str | None:
     return _POSTGRESQL.get(state)
 
 
+def commit_unknown(engine: Engine) -> UnavailableError:
+    """Error of a change whose commit was asked for, and of which it cannot be told what became."""
+    return UnavailableError(
+        f"{describe(engine)} was lost while it committed a change, which is made or is not; look before you ask for it "
+        "again", code=COMMIT_UNKNOWN,
+    )
+
+
 @contextmanager
 def explained(engine: Engine) -> Iterator[None]:
     """Raise :class:`UnavailableError` with one line in place of a server's known failures."""
@@ -81,7 +92,7 @@ def explained(engine: Engine) -> Iterator[None]:
         yield
     except NoConnectionError as error:  # those of the pool all wait for a server that does not answer
         raise UnavailableError(
-            f"{describe(engine)} {_SENTENCES['cannot_open']}", code="database_cannot_open"
+            f"{describe(engine)} {_SENTENCES['cannot_open']}", code=CANNOT_OPEN
         ) from error
     except DBAPIError as error:
         kind = kind_of(error)

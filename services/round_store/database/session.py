@@ -17,8 +17,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session, sessionmaker
 
-from services.contracts.errors import InvalidInputError
-from services.round_store.database.failures import explained
+from services.contracts.errors import InvalidInputError, UnavailableError
+from services.round_store.database.failures import CANNOT_OPEN, commit_unknown, explained
+from services.round_store.database.lost_answers import mark_of, was_committed
 from services.round_store.database.standing_servers import CONNECTING, ask_before_use
 
 BUSY_SECONDS = 15.0
@@ -66,6 +67,28 @@ class Database:
         """Session for writing. SQLite gives the write lock at the start, so no reader has to be turned away later."""
         with explained(self.engine), self._writing.begin() as session:
             yield session
+
+    @contextmanager
+    def write_for_certain(self) -> Iterator[Session]:
+        """As :meth:`write`, for one query more; a commit whose answer was lost is looked for.
+
+        ``UnavailableError`` says what it says elsewhere, that nothing was written; where the server does not come back
+        in time its code is ``COMMIT_UNKNOWN``.
+        """
+        mark = None
+        try:
+            with self.write() as session:
+                yield session
+                session.flush()
+                mark = mark_of(session)
+        except UnavailableError as error:
+            if mark is None or error.code != CANNOT_OPEN:
+                raise
+            stands = was_committed(self.engine, mark)
+            if stands is None:
+                raise commit_unknown(self.engine) from error
+            if not stands:
+                raise
 
     def close(self) -> None:
         """Close all connections."""

@@ -19,7 +19,10 @@ LATEST = timedelta(hours=2)
 
 
 class WebhookRepository(Repository):
-    """Webhooks by id. One process at a time delivers to each: it takes the webhook for a while before it does."""
+    """Webhooks by id. One process at a time delivers to each: it takes the webhook for a while before it does.
+
+    Until when it took it tells its turn from all others: who stood still for longer notes nothing any more.
+    """
 
     def add(self, webhook: Webhook) -> Webhook:
         """Store a webhook; ``ConflictError`` where its address is there."""
@@ -67,21 +70,22 @@ class WebhookRepository(Repository):
             row.disabled_at, row.failures, row.due_at = None, 0, utc_now(session)
             return Webhook.of_record(row)
 
-    def take(self, webhook_id: str, seconds: float) -> bool:
-        """Take a webhook that is due for so long; False where another has it, or it is gone or disabled."""
+    def take(self, webhook_id: str, seconds: float) -> datetime | None:
+        """Take a webhook that is due; until when it is taken, None where another has it, or it is gone or disabled."""
         with self._scope.write() as session:
             now = utc_now(session)
+            end = now + timedelta(seconds=seconds)
             taken = session.execute(
                 update(WebhookRow)
                 .where(WebhookRow.webhook_id == webhook_id, _is_due(now), WebhookRow.disabled_at.is_(None))
-                .values(due_at=now + timedelta(seconds=seconds))
+                .values(due_at=end)
             )
-            return rows_touched(taken) == 1
+            return end if rows_touched(taken) == 1 else None
 
-    def arrived(self, webhook_id: str, number: int, *, sent: bool, release: bool) -> bool:
+    def arrived(self, webhook_id: str, turn: datetime, number: int, *, sent: bool, release: bool) -> bool:
         """Note that all up to an event arrived, or concern nobody there (not ``sent``); give it back on ``release``.
 
-        False where the webhook is gone: whoever sends to it stops.
+        False where the webhook is gone, or the turn is another's: whoever sends to it stops.
         """
         with self._scope.write() as session:
             now = utc_now(session)
@@ -90,14 +94,20 @@ class WebhookRepository(Repository):
                 values |= {"failures": 0, "last_failure": "", "delivered_at": now}
             if release:
                 values["due_at"] = now
-            noted = session.execute(update(WebhookRow).where(WebhookRow.webhook_id == webhook_id).values(**values))
+            mine = WebhookRow.webhook_id == webhook_id, WebhookRow.due_at == turn
+            noted = session.execute(update(WebhookRow).where(*mine).values(**values))
             return rows_touched(noted) == 1
 
-    def failed(self, webhook_id: str, reason: str, wait_seconds: float, most: int) -> Webhook | None:
-        """Note a failure and when to try again; after ``most`` in a row disable it. None where it is gone."""
+    def failed(
+        self, webhook_id: str, turn: datetime, reason: str, wait_seconds: float, most: int
+    ) -> Webhook | None:
+        """Note a failure and when to try again; after ``most`` in a row disable it.
+
+        None where it is gone, or the turn is another's.
+        """
         with self._scope.write() as session:
             row = session.get(WebhookRow, webhook_id, with_for_update=True, populate_existing=True)
-            if row is None:
+            if row is None or row.due_at != turn:
                 return None
             now: datetime = utc_now(session)
             row.failures, row.last_failure = row.failures + 1, sentence(reason, 200)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from services.contracts.errors import NotFoundError
+from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.keys.signing import new_seed_file, public_key
+from services.process.private_files import private_opener
 
 
 def next_seed(seed: Path) -> Path:
@@ -16,7 +20,8 @@ def next_seed(seed: Path) -> Path:
 def make_next_key(seed: Path) -> str:
     """Make the next key and return its public half; the one that waits already, where there is one."""
     waiting = next_seed(seed)
-    return public_key(waiting) if waiting.exists() else new_seed_file(waiting)
+    with _one_by_one(seed):
+        return public_key(waiting) if waiting.exists() else new_seed_file(waiting)
 
 
 def waiting_seed(seed: Path) -> Path:
@@ -27,15 +32,31 @@ def waiting_seed(seed: Path) -> Path:
     return waiting
 
 
-def use_next_key(seed: Path) -> str:
+def use_next_key(seed: Path, tried: str | None = None) -> str:
     """Put the next key in the place of the present one, which is gone then; return its public half.
 
     Raises
     ------
     NotFoundError
         When no key waits.
+    ConflictError
+        When another waits than ``tried``: the key that the OEM let in was used meanwhile, and one made after it.
     """
-    waiting = waiting_seed(seed)
-    key = public_key(waiting)
-    waiting.replace(seed)
+    with _one_by_one(seed):
+        waiting = waiting_seed(seed)
+        key = public_key(waiting)
+        if tried not in (None, key):
+            raise ConflictError(
+                f"the next key is another than the one that was tried, {tried}: it was changed meanwhile, and nothing "
+                "is changed now; look at `ballast-site key show`"
+            )
+        waiting.replace(seed)
     return key
+
+
+@contextmanager
+def _one_by_one(seed: Path) -> Iterator[None]:
+    """Commands on a site's keys take turns."""
+    with open(seed.with_name(f"{seed.name}.lock"), "a", encoding="ascii", opener=private_opener) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -42,9 +42,7 @@ def key_new(chosen: argparse.Namespace) -> int:
 def key_use(chosen: argparse.Namespace) -> int:
     """Put the next key in the place of the present one, once the OEM's server has let it in."""
     settings = SiteSettings.from_toml(chosen.config)
-    if not chosen.untried:
-        _try(settings)
-    key = use_next_key(settings.nkey_seed)
+    key = use_next_key(settings.nkey_seed, None if chosen.untried else _try(settings))
     tell(chosen, {"public_key": key}, f"the key is {key} now; restart the agent")
     if chosen.untried:
         _note(
@@ -54,8 +52,11 @@ def key_use(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _try(settings: SiteSettings) -> None:
-    """Connect with the next key; a ``BallastError`` says why it cannot be used, and that the present one stays."""
+def _try(settings: SiteSettings) -> str:
+    """Connect with the next key, which this gives.
+
+    A ``BallastError`` says why it cannot be used, and that the present one stays.
+    """
     from services.contracts.keys.signing import public_key
     from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
     from services.site_agent.connection.trial import try_key
@@ -72,6 +73,7 @@ def _try(settings: SiteSettings) -> None:
         raise type(error)(
             f"the next key cannot be tried, and the present one stays in use: {error}; --untried changes it unasked"
         ) from None
+    return key
 
 
 def _entered(site_id: str, key: str) -> str:

@@ -8,6 +8,7 @@ from api.client.errors import (
     ApiError,
     ChangedMeanwhileError,
     ChangeStoredError,
+    CommitUnknownError,
     EventsLostError,
     InvalidRequestError,
     NotAllowedError,
@@ -36,7 +37,9 @@ def test_a_status_has_its_class_also_where_a_proxy_answers(status: int, kind: ty
 
 def test_a_change_that_is_stored_is_told_apart_from_a_server_that_is_away() -> None:
     assert type(error_of(503, {"detail": "x", "code": "change_stored"})) is ChangeStoredError
-    assert not issubclass(ChangeStoredError, UnreachableError), "it must not be repeated"
+    assert type(error_of(503, {"detail": "x", "code": "database_commit_unknown"})) is CommitUnknownError
+    for kind in (ChangeStoredError, CommitUnknownError):
+        assert not issubclass(kind, UnreachableError), "it must not be repeated"
 
 
 def test_findings_and_the_incident_come_along() -> None:

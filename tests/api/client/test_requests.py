@@ -146,6 +146,7 @@ def test_a_token_read_from_a_file_holds_and_one_that_no_header_takes_is_shown_to
     [
         (409, {"detail": "under way", "code": "idempotency_unfinished"}, 3), (409, {"detail": "other"}, 1),
         (504, {}, 3), (429, {}, 1), (500, {}, 1), (503, {"code": "change_stored", "detail": "stored"}, 1),
+        (503, {"code": "database_commit_unknown", "detail": "who knows"}, 1),
     ],
 )
 def test_a_change_is_asked_for_again_where_its_answer_may_come(

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
 from sqlalchemy import text
 
 from api.backend.first_keys import begin_with_keys
@@ -130,6 +131,17 @@ def test_a_failed_restore_into_postgresql_leaves_it_empty(
     assert current(url) is None
     restore_backup(file, tmp_path / "new", WORD, environment={"BALLAST_DATABASE_URL": url})
     assert current(url) == head()
+
+
+def test_a_registry_without_a_model_is_restored_into_postgresql(
+    home: Path, tmp_path: Path, empty_postgresql: Callable[[], str]
+) -> None:
+    """Its greatest experiment is MLflow's own, 0, with which no counter can go on."""
+    file = backed_up(home, tmp_path / "b")
+    registry = empty_postgresql().replace("postgresql:", "postgresql+psycopg:")
+    there = {"BALLAST_DATABASE_URL": empty_postgresql(), "BALLAST_MLFLOW_TRACKING_URI": registry}
+    restore_backup(file, tmp_path / "new", WORD, environment=there)
+    assert MlflowClient(registry).create_experiment("first") == "1"
 
 
 @pytest.mark.parametrize("revision", [f"000{number}" for number in range(1, 9)])

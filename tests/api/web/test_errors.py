@@ -40,6 +40,7 @@ def test_a_code_or_else_its_class_has_a_status(error: BallastError, status: int)
     (BallastError("x", code="too_many_attempts"), {"retry-after": "60"}),
     (UnavailableError("x"), {"retry-after": "5"}),
     (ChangeStoredError("x"), {}),
+    (UnavailableError("x", code="database_commit_unknown"), {}),
     (ForbiddenError("x"), {}),
 ])
 def test_who_may_ask_again_is_told_when(error: BallastError, headers: dict[str, str]) -> None:

@@ -266,3 +266,29 @@ def test_a_process_with_another_key_takes_no_turn_of_those_that_have_the_service
         Deliverer(other).look()
     Deliverer(world.backend).look()
     assert receiver.kinds() == ["run.begun", "run.failed"]
+
+
+def test_who_stood_still_in_its_turn_takes_nothing_back(any_world: Any, receiver: Receiver) -> None:
+    """Another has had its turn meanwhile: what that one sent is not sent again, nor anything beside its turn."""
+    held, goes_on = threading.Event(), threading.Event()
+
+    def send(url: str, body: bytes, headers: dict[str, str]) -> int:
+        status = delivery.post(url, body, headers)
+        held.set()
+        assert goes_on.wait(PATIENCE)
+        return status
+
+    add(any_world, receiver.url)
+    happen(any_world, "one", "two")
+    late = threading.Thread(target=Deliverer(any_world.backend, send).look)
+    late.start()
+    assert held.wait(PATIENCE)
+    due_now(any_world)  # a minute later
+    Deliverer(any_world.backend).look()
+    before = any_world.backend.store.webhooks.list_webhooks()
+    goes_on.set()
+    late.join()
+    assert any_world.backend.store.webhooks.list_webhooks() == before
+    Deliverer(any_world.backend).look()
+    numbers = [json.loads(body)["number"] for _, body in receiver.heard]
+    assert numbers[1:] == sorted(set(numbers)) and len(numbers) == 5

@@ -18,7 +18,7 @@ from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.cli import main
 from services.site_agent.connection import trial
 from services.site_agent.outgoing import ledger_check
-from services.site_agent.setup.key_change import make_next_key, next_seed
+from services.site_agent.setup.key_change import make_next_key, next_seed, use_next_key
 from tests.services.site_agent.connection.conftest import Bus, Oem, Plant
 
 
@@ -104,3 +104,22 @@ def test_a_key_is_used_while_the_agent_runs_with_the_present_one(
     (answer,), _ = oem.ask(oem.join())
     assert isinstance(decode(answer, 1 << 20), SiteUpdate)
     assert "connection lost" not in (plant.folder / "site.log").read_text()
+
+
+def test_a_key_that_was_made_while_another_was_tried_is_not_used(
+    bus: Bus, plant: Plant, following: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else uses the one that is tried, and makes the next: nobody asked the OEM about that one."""
+    server.update_users(bus.files, {"plant-1": f"{plant.key} {following}"})
+    bus.start()
+    seed, made, try_key = plant.folder / "site.nk", [], trial.try_key
+
+    async def tried(address: Any) -> None:
+        await try_key(address)
+        use_next_key(seed)
+        made.append(make_next_key(seed))
+
+    monkeypatch.setattr(trial, "try_key", tried)
+    assert use(plant) == 1
+    assert "another than the one that was tried" in capsys.readouterr().err
+    assert (public_key(seed), public_key(next_seed(seed))) == (following, made[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ def test_the_next_key_waits_beside_the_present_one_and_takes_its_place(tmp_path:
     with pytest.raises(NotFoundError, match="`ballast-site key new` makes one"):
         use_next_key(seed)
     assert public_key(seed) == waiting
+
+
+def test_the_next_key_is_made_once(tmp_path: Path) -> None:
+    """By commands at the same moment, too: one found the file of the other while it was empty, or refused its own."""
+    for turn in range(20):
+        seed = tmp_path / f"{turn}.nk"
+        with ThreadPoolExecutor(4) as pool:
+            made = set(pool.map(make_next_key, [seed] * 4))
+        assert made == {public_key(next_seed(seed))}
 
 
 def test_the_commands_tell_what_the_oem_has_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
