@@ -12,10 +12,21 @@ SCHEMA_REVISION = "0016"
 """The revision of the migrations that the tables of this version stand at."""
 
 
+OLDEST_POSTGRESQL = 13
+"""It can be asked what became of a transaction (``database.lost_answers``)."""
+
+
 def check_schema(engine: Engine, *, writable: bool = True) -> None:
     """Raise :class:`UnavailableError` with what to do when the database cannot be used as it is; change nothing."""
     with explained(engine):
         found = _revision(engine)
+        server = engine.dialect.server_version_info or ()
+        if engine.dialect.name == "postgresql" and server < (OLDEST_POSTGRESQL,):
+            number = ".".join(map(str, server))
+            raise UnavailableError(
+                f"{describe(engine)} is on PostgreSQL {number}; {OLDEST_POSTGRESQL} or newer is needed",
+                code="database_server_too_old",
+            )
         if found is None:
             raise UnavailableError(f"{describe(engine)} is empty; run `{UPGRADE_COMMAND}`", code="database_no_table")
         if found < SCHEMA_REVISION:

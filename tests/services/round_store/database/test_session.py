@@ -23,7 +23,7 @@ from migrations.run import downgrade, head, upgrade
 from services.contracts.errors import ConflictError, InvalidInputError, UnavailableError
 from services.contracts.plans.plan import Plan
 from services.round_store import store as store_module
-from services.round_store.database import session
+from services.round_store.database import schema, session
 from services.round_store.database.failures import kind_of
 from services.round_store.database.schema import SCHEMA_REVISION
 from services.round_store.database.session import make_engine, utc_now
@@ -193,6 +193,15 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 def test_a_database_that_is_not_there(new_postgresql: Callable[[], str]) -> None:
     url = new_postgresql().replace("/db_", "/no_db_")
     with pytest.raises(UnavailableError, match="cannot be reached or opened"):
+        RoundStore.open(url)
+
+
+def test_a_server_that_is_too_old_is_told_at_the_start(
+    new_postgresql: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_postgresql()
+    monkeypatch.setattr(schema, "OLDEST_POSTGRESQL", 99)
+    with pytest.raises(UnavailableError, match=r"is on PostgreSQL \d[\d.]*; 99 or newer is needed"):
         RoundStore.open(url)
 
 
