@@ -1,4 +1,7 @@
-"""Whether PostgreSQL committed a transaction whose connection was cut before the answer to its commit came."""
+"""Whether PostgreSQL committed a transaction whose connection was cut before the answer to its commit came.
+
+Why the number alone is not enough, and what is told where nobody knows: decision 109.
+"""
 
 from __future__ import annotations
 
