@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.format import read_array_header_1_0, read_magic
 from numpy.typing import NDArray
 
+from services.contracts.array_files import opened_arrays
 from services.contracts.errors import InvalidInputError
 from services.verification.enclosures import Floats
 
@@ -120,8 +121,8 @@ def read_certificate(data: bytes) -> CertificateFile:
     """
     try:
         _check_sizes(data)
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        with opened_arrays(io.BytesIO(data)) as stored:
+            arrays = {name: stored[name] for name in stored}
         header = json.loads(arrays.pop("header").tobytes())
         if header["schema"] != SCHEMA:
             raise InvalidInputError(f"not a certificate file: its schema must be {SCHEMA!r}")

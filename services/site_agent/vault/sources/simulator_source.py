@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from models.basics import FloatArray
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
+from services.contracts.array_files import opened_arrays
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.reading import explain
 from services.site_agent.settings import SimulatorSource
@@ -154,10 +155,10 @@ def _signals(path: Path, target: str) -> tuple[FloatArray, list[str], FloatArray
 
 def _from_npz(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            missing = sorted(set(wanted) - set(arrays.files))
+        with path.open("rb") as file, opened_arrays(file) as arrays:
+            missing = sorted(set(wanted) - set(arrays))
             if missing:
-                raise VaultError(f"{path.name} has no array {missing[0]!r}; it has: {', '.join(arrays.files)}")
+                raise VaultError(f"{path.name} has no array {missing[0]!r}; it has: {', '.join(arrays)}")
             return {name: arrays[name] for name in wanted}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         raise VaultError(f"{path.name} cannot be read as an NPZ file of plain arrays") from None
