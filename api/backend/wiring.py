@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from api.backend.disk_space import sqlite_file
 from services.contracts.errors import UnavailableError
 from services.process.settings import Settings
-from services.round_store.database.failures import UPGRADE_COMMAND
+from services.round_store.database.failures import CANNOT_OPEN, UPGRADE_COMMAND
 from services.round_store.database.schema import check_schema
 from services.round_store.database.session import Database, make_engine
 from services.round_store.store import RoundStore
@@ -108,7 +108,7 @@ class Backend:
             check_schema(self.store.engine)
         except UnavailableError as error:
             file = sqlite_file(self.settings.database)
-            if error.code == "database_cannot_open" and file is not None and not file.exists():
+            if error.code == CANNOT_OPEN and file is not None and not file.exists():
                 todo = f"`{UPGRADE_COMMAND}` makes it, or give the right home folder with --home or BALLAST_HOME"
                 raise UnavailableError(f"{error}; {todo}", code=error.code) from error
             raise

@@ -61,9 +61,12 @@ def _waiting(backend: Backend) -> dict[str, str]:
         waits = bool(backend.store.runs.unfinished_runs())
     except BallastError:
         return {}  # the database is said to be missing
-    if waits and flows_at_work(backend.settings) is False:
+    if not waits:
+        return {}
+    alive = flows_at_work(backend.settings)
+    if alive is False:
         return {"flows": "runs wait, and no flows process runs here to drive them; `ballast up` starts one"}
-    if waits and flows_at_work(backend.settings) and flows_idle(backend.settings) > HANGS:
+    if alive and flows_idle(backend.settings) > HANGS:
         return {"flows": "runs wait, and the flows process hangs; `ballast doctor` says since when, and what to do"}
     return {}
 

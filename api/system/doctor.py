@@ -17,6 +17,7 @@ from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
 from services.registry.alias_check import moved_aliases
+from services.round_store.database.failures import CANNOT_OPEN
 from services.round_store.database.session import utc_now
 from services.verification.version import CERTIFICATE
 
@@ -114,6 +115,6 @@ def last_backup(backend: Backend) -> datetime | None:
 def _code(error: BallastError, address: str) -> str:
     """Code of a store's failure; of a file that cannot be opened it tells one that is gone from one that is shut."""
     file = sqlite_file(address)
-    if file is None or error.code != "database_cannot_open":
+    if file is None or error.code != CANNOT_OPEN:
         return error.code
     return "database_shut" if file.exists() else "database_no_file"

@@ -78,9 +78,7 @@ def _scores(version: ModelVersion) -> list[tuple[str, str]]:
 def _risk(version: ModelVersion) -> str:
     if not version.spec.loss.has_ball:
         return "none: trained without a ball"
-    # On sums plants tell it from above, in steps: it may stand above the bound of the rounds.
-    at_most = "at most " if version.reveal == "sums" and version.worst_case_risk is not None else ""
-    return at_most + _figure(version.worst_case_risk)
+    return ("at most " if version.risk_is_from_above else "") + _figure(version.worst_case_risk)
 
 
 def _figure(value: float | None) -> str:

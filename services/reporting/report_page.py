@@ -74,8 +74,7 @@ def _verdict(report: ModelReport) -> str:
             f"{figure(certificate.objective)} after {certificate.rounds} rounds ({report.seconds:.1f} s). "
             f"Held-out rows speak for the model alone.{fresh} {gates}"
         )
-    # On sums plants tell it from above, in steps: it may stand above the bound of the rounds.
-    at_most = "at most " if certificate.reveal == "sums" and certificate.worst_case_risk is not None else ""
+    at_most = "at most " if certificate.risk_is_from_above else ""
     stated = f"The worst-case risk of the model is {at_most}{figure(certificate.worst_case_risk)}."
     if not certificate.spec.loss.has_ball:
         stated = "The model was trained without a ball around the sites' data: no worst-case risk is stated."

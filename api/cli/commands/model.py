@@ -124,10 +124,9 @@ def _show_version(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _as_told(found: VersionDetail, name: str) -> object:
-    """A field; of the worst-case risk of a run on sums, which plants tell from above in steps, that it is a bound."""
+    """A field; of a worst-case risk that plants tell from above that it is a bound."""
     value = getattr(found, name)
-    told_from_above = name == "worst_case_risk" and found.reveal == "sums" and value is not None
-    return f"at most {value:.4g}" if told_from_above else value
+    return f"at most {value:.4g}" if name == "worst_case_risk" and found.risk_is_from_above else value
 
 
 def _scores(found: VersionDetail) -> list[tuple[str, object]]:

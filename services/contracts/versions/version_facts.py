@@ -109,6 +109,14 @@ class VersionCertificate(Contract):
     )
     note: str = ""
 
+    @property
+    def risk_is_from_above(self) -> bool:
+        """Whether ``worst_case_risk`` is a bound of the risk, which may stand above that of the rounds.
+
+        On sums plants tell it from above, in steps.
+        """
+        return self.reveal == "sums" and self.worst_case_risk is not None
+
 
 class VersionOrigin(Contract):
     """Which version it is, and where it comes from."""

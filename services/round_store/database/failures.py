@@ -90,12 +90,9 @@ def explained(engine: Engine) -> Iterator[None]:
     """Raise :class:`UnavailableError` with one line in place of a server's known failures."""
     try:
         yield
-    except NoConnectionError as error:  # those of the pool all wait for a server that does not answer
-        raise UnavailableError(
-            f"{describe(engine)} {_SENTENCES['cannot_open']}", code=CANNOT_OPEN
-        ) from error
-    except DBAPIError as error:
-        kind = kind_of(error)
+    except (NoConnectionError, DBAPIError) as error:
+        # Without a connection: those of the pool all wait for a server that does not answer.
+        kind = kind_of(error) if isinstance(error, DBAPIError) else "cannot_open"
         if kind is None:
             raise
         raise UnavailableError(f"{describe(engine)} {_SENTENCES[kind]}", code=f"database_{kind}") from error

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api.cli.commands import model
+from api.models.schemas import VersionDetail
 from services.plant_simulator.assets import builtin_asset_type
 
 
@@ -73,5 +74,7 @@ def test_a_champion_takes_the_place_of_another_or_of_none() -> None:
 ])
 def test_a_risk_that_plants_tell_from_above_is_called_a_bound(reveal: str, risk: float | None, said: object) -> None:
     """Beside the bound of the rounds, which may be smaller, it would be another value of the same risk."""
-    assert model._as_told(version(reveal=reveal, worst_case_risk=risk), "worst_case_risk") == said
-    assert model._as_told(version(reveal=reveal, worst_case_risk=risk), "f1") == 0.5
+    told: dict[str, Any] = {"reveal": reveal, "worst_case_risk": risk, "f1": 0.5}  # all that is asked for
+    found = VersionDetail.model_construct(**told)
+    assert model._as_told(found, "worst_case_risk") == said
+    assert model._as_told(found, "f1") == 0.5
