@@ -100,14 +100,21 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
             raise ProblemError("a polytope speaks of the features themselves: leave the lifts out of the tuning")
 
 
-def grid_of(plan: Plan, asset_type: AssetType, rows_by_class: FloatArray | None = None) -> TuningGrid:
-    """The grid of a plan with a tuning, by rows (C,) by class where one is rare; ``ProblemError`` for a grid of one."""
+def grid_of(
+    plan: Plan, asset_type: AssetType, rows_by_class: FloatArray | None = None, fewest_rows: int = 0
+) -> TuningGrid:
+    """The grid of a plan with a tuning, by rows (C,) by class where one is rare; ``ProblemError`` for a grid of one.
+
+    ``fewest_rows``: from which the site learns that has the fewest; 0 where nobody joined, or lifts are not wanted that
+    go by it.
+    """
     spec = plan.spec
     lifted = spec.support_kind != "polytope"
     return tuning_grid(
         plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, len(asset_type.features),
         loss=spec.loss.name, with_lifts=lifted, rows_by_class=rows_by_class,
         by_squares=couples(plan, asset_type) and spec.transport_norm == "l2",
+        fewest_rows=fewest_rows,
     )
 
 

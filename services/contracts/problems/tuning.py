@@ -17,13 +17,15 @@ from models.tuning.automatic import (
     AutomaticLift,
     automatic_lifts,
     automatic_radii,
+    automatic_waves,
+    wave_bandwidth,
 )
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule
 from models.tuning.folds import check_n_folds
 from services.contracts.base import TABLE, WORD, Contract
-from services.contracts.problems.lift import LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
+from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
 
 MOST_CANDIDATES: Final = 60  # a plant trains each of them in each fold
 AUTO: Final = "auto"
@@ -106,18 +108,23 @@ def settled(tuning: TuningChoice) -> TuningSpec | None:
 def tuning_grid(
     tuning: TuningChoice, lift: LiftSpec | None, cost: float, mixture_radius: float, n_features: int, *,
     loss: LossName = "hinge", with_lifts: bool = True, rows_by_class: FloatArray | None = None,
-    by_squares: bool = False,
+    by_squares: bool = False, fewest_rows: int = 0,
 ) -> TuningGrid:
     """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one.
 
     ``rows_by_class`` (C,): for "auto", where the sites told them and one class is rare. ``by_squares``: its
-    race of several classes goes by squares (``models.tuning.class_squares``).
+    race of several classes goes by squares (``models.tuning.class_squares``), which tries random Fourier features too
+    where each site learns from ``fewest_rows`` or more and these are enough.
     """
     if isinstance(tuning, str):
         target = get_loss(loss).task == "regression"
-        kinds = automatic_lifts(n_features, rows_by_class, target=target) if with_lifts else ()
+        waves = automatic_waves(fewest_rows) if by_squares else 0
+        kinds = (
+            automatic_lifts(n_features, rows_by_class, target=target, waves=waves > 0) if with_lifts else ()
+        )
         own = () if lift is None and kinds and "none" not in kinds else (lift,)
-        lifts = tuple(dict.fromkeys((*own, *(_automatic_lift(each, n_features) for each in kinds if each != "none"))))
+        others = (_automatic_lift(each, n_features, waves) for each in kinds if each != "none")
+        lifts = tuple(dict.fromkeys((*own, *others)))
         radii = automatic_radii(loss, rare=rows_by_class is not None, by_squares=by_squares)
         return TuningGrid(grid(radii, (cost,), len(lifts), (mixture_radius,)), lifts)
     spec = tuning or TuningSpec()
@@ -128,7 +135,9 @@ def tuning_grid(
     return TuningGrid(candidates, lifts)
 
 
-def _automatic_lift(kind: AutomaticLift, n_features: int) -> LiftSpec:
+def _automatic_lift(kind: AutomaticLift, n_features: int, waves: int) -> LiftSpec:
+    if kind == "waves":
+        return FourierLiftSpec(components=waves, bandwidth=wave_bandwidth(n_features))
     if kind == "spline":
         return SplineLiftSpec(kind="spline", segments=AUTO_SEGMENTS)
     chosen = tuple(range(n_features))

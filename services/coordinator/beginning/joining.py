@@ -27,7 +27,7 @@ from services.coordinator.beginning.tuning_exchange import TuningAnswers, Tuning
 from services.coordinator.round_loop.run_parts import RunParts, shortage, sites_needed
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS
 from services.coordinator.run_state.refusals import UNTUNED, is_final, untuned_for, without_answers
-from services.coordinator.run_state.run_errors import TooFewSitesError, TuningBudgetError
+from services.coordinator.run_state.run_errors import LiftsRefusedError, TooFewSitesError, TuningBudgetError
 from services.coordinator.run_state.sample_counts import with_samples_held
 from services.coordinator.run_state.terms import JOIN_SHAPES, check_asked, joined_terms, with_figures
 from services.coordinator.run_state.warm_start import run_start
@@ -75,12 +75,23 @@ class Joining:
         if curve is None:
             # A training that went on from another took few rounds, and is no measure of what one costs.
             whole = [each for each in before if each.start is None or each.start.after is None]
-            tuning, because = PlanTuning(run, self._parts.asset_type, whole), ""
+            tuning, because, counts = PlanTuning(run, self._parts.asset_type, whole), "", None
             try:
-                if asks and is_rare(counts := await tuning.rows_by_class(partial(self.ask_tuning, run))):
+                if asks and is_rare(told := await tuning.rows_by_class(partial(self.ask_tuning, run))):
+                    counts = told
                     run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
                     tuning, because = PlanTuning(run, self._parts.asset_type, whole, tuning, counts), self._rare(counts)
-                curve = await tuning.race(partial(self.ask_tuning, run))
+                try:
+                    curve = await tuning.race(partial(self.ask_tuning, run))
+                except LiftsRefusedError as error:
+                    if not tuning.has_waves:
+                        raise
+                    LOG.warning("run %s tunes without waves: %s", run.run_id, error)
+                    self._parts.forget_sums()
+                    tuning, because = PlanTuning(run, self._parts.asset_type, whole, tuning, counts, waves=False), (
+                        f"{because}; without random Fourier features, for a plant may answer under no more of them"
+                    )
+                    curve = await tuning.race(partial(self.ask_tuning, run))
                 curve = curve.model_copy(update={"why": curve.why + because})
             except UNTUNED as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:

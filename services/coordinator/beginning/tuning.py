@@ -30,7 +30,7 @@ from models.tuning.terms import TuningTerms
 from services.contracts.history.run import Run
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan_problem import couples, grid_of
-from services.contracts.problems.lift import numbered, pinned
+from services.contracts.problems.lift import FourierLiftSpec, numbered, pinned
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import TuningCurve, tuned_candidates
 from services.contracts.problems.tuning_task import TuningPart, TuningTask
@@ -46,15 +46,17 @@ class PlanTuning:
 
     def __init__(
         self, run: Run, asset_type: AssetType, before: Sequence[Run], after: PlanTuning | None = None,
-        rows_by_class: FloatArray | None = None,
+        rows_by_class: FloatArray | None = None, *, waves: bool = True,
     ) -> None:
         """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
 
         ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
-        ``rows_by_class`` (C,): where they were asked, and one class is rare.
+        ``rows_by_class`` (C,): where they were asked, and one class is rare. ``waves``: random Fourier features may be
+        tried.
         """
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
-        spec, grid = settled(plan.tuning), grid_of(plan, asset_type, rows_by_class)
+        fewest = min(site.n_samples for site in run.members) if waves else 0
+        spec, grid = settled(plan.tuning), grid_of(plan, asset_type, rows_by_class, fewest)
         assert spec is not None
         self._spec, self._loss = spec, plan.spec.loss.loss
         self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)
@@ -95,6 +97,11 @@ class PlanTuning:
             one_training(method, replace(problem, n_features=size), self._heads, rounds)
             for size in sorted({size for size in self._sizes if size >= problem.n_features} or {problem.n_features})
         ]
+
+    @property
+    def has_waves(self) -> bool:
+        """Whether a drawn lift is among what is tried that the plan itself does not have."""
+        return any(isinstance(lift, FourierLiftSpec) for lift in self._lifts[1:])
 
     def tuner(self) -> Tuner:
         """The race before its first exchange; ``TuningBudgetError`` where the budget does not pay for the grid."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from services.contracts.history.run import SiteAnswer
 from services.coordinator.run_state.run_errors import (
+    LiftsRefusedError,
     NothingCountedError,
     TooFewRowsToTuneError,
     TooFewSitesError,
@@ -16,16 +18,21 @@ _PASSING = frozenset({"masks_missing", "masks_refused", "no_data", "bad_data", "
 """Codes of refusals after which the same plant may answer the same question: its table may be written just then."""
 
 
+_OF_CODE: Final[dict[str, type[TooFewSitesError]]] = {
+    "too_few_samples": TooFewRowsToTuneError, "exposure_limit": LiftsRefusedError,
+}
+
+
 def is_final(answer: SiteAnswer) -> bool:
     """Whether asking the site again is in vain."""
     return answer.status == "excluded" or (answer.status == "refused_by_site" and answer.code not in _PASSING)
 
 
 def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
-    """Why a tuning cannot go on, on one line; where plants have too few rows for it, an error that says just that."""
+    """Why a tuning cannot go on, on one line; where plants have too few rows, or refuse its lifts, an error of its own."""
     said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
-    few = any(each.status == "refused_by_site" and each.code == "too_few_samples" for each in missing)
-    kind = TooFewRowsToTuneError if few else TooFewSitesError
+    codes = {each.code for each in missing if each.status == "refused_by_site"}
+    kind = next((error for code, error in _OF_CODE.items() if code in codes), TooFewSitesError)
     return kind(f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})")
 
 

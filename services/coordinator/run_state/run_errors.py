@@ -11,6 +11,10 @@ class TooFewSitesError(BallastError):
     code = "too_few_sites"
 
 
+class LiftsRefusedError(TooFewSitesError):
+    """A site's policy does not let it answer a tuning under the lifts that it asks for."""
+
+
 class TooFewRowsToTuneError(TooFewSitesError):
     """A plant has too few rows to hold some of them out for a tuning; it may well be trained on."""
 
