@@ -5,6 +5,7 @@ from __future__ import annotations
 from models.basics import FloatArray, ProblemError
 from models.estimators.scaling import wide_enough
 from models.estimators.values import whole_number
+from models.features.fourier import FourierLift
 from models.features.lift import Lift
 from models.features.products import ProductLift
 from models.features.spline import SplineLift, spline_between
@@ -50,7 +51,8 @@ def segments_of(lift: Lift | None) -> int:
 
 
 def kind_of(lift: Lift | None) -> str:
-    """"none", "spline", "products" or "other"."""
+    """"none", "spline", "products", "fourier" or "other"."""
     if lift is None:
         return "none"
-    return "spline" if isinstance(lift, SplineLift) else "products" if isinstance(lift, ProductLift) else "other"
+    kinds = {SplineLift: "spline", ProductLift: "products", FourierLift: "fourier"}
+    return next((name for kind, name in kinds.items() if isinstance(lift, kind)), "other")

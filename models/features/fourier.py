@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
+from models.features.bent_move import bent_move
 from models.features.kernel_lift import KernelLift
-from models.features.lift import lesser_steepness
+from models.features.lift import check_features, lesser_steepness
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,21 @@ class FourierLift(KernelLift):
         linear, waves = self.parts(slopes)
         by_feature = np.abs(linear) + 0.5 * np.abs(waves) @ np.abs(self.frequencies)
         return lesser_steepness(by_feature, slopes, self.lipschitz(transport_norm), transport_norm)
+
+    def least_move(
+        self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
+    ) -> FloatArray:
+        r"""The larger of ``lead / steepness`` and the bound of ``models.features.bent_move``, (n, R).
+
+        From ``|cos''| <= 1`` a move d bends ``<s, z>`` by at most ``1/4 sum_k |s_k| <omega_k, d>^2``.
+        """
+        check_features(features, self.n_inputs)
+        linear, waves = self.parts(slopes)
+        turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
+        near = [np.abs(one + (turned * each) @ self.frequencies) for one, each in zip(linear, waves, strict=True)]
+        bends = 0.25 * (np.abs(waves)[:, None, :] * self.frequencies.T) @ self.frequencies
+        bent = bent_move(np.stack(near, axis=1), bends, lead, transport_norm)
+        return np.maximum(super().least_move(slopes, features, lead, transport_norm), bent)
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         r"""Constant L with ``||z(x) - z(x')|| <= L ||x - x'||`` for all x and x', from ``|sin| <= 1``."""

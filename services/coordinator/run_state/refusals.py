@@ -29,7 +29,7 @@ def is_final(answer: SiteAnswer) -> bool:
 
 
 def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
-    """Why a tuning cannot go on, on one line; where plants have too few rows, or refuse its lifts, an error of its own."""
+    """Why a tuning cannot go on, on one line; an error of its own where rows are too few, or lifts are refused."""
     said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
     codes = {each.code for each in missing if each.status == "refused_by_site"}
     kind = next((error for code, error in _OF_CODE.items() if code in codes), TooFewSitesError)
