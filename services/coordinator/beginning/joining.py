@@ -75,23 +75,12 @@ class Joining:
         if curve is None:
             # A training that went on from another took few rounds, and is no measure of what one costs.
             whole = [each for each in before if each.start is None or each.start.after is None]
-            tuning, because, counts = PlanTuning(run, self._parts.asset_type, whole), "", None
+            tuning, because = PlanTuning(run, self._parts.asset_type, whole), ""
             try:
-                if asks and is_rare(told := await tuning.rows_by_class(partial(self.ask_tuning, run))):
-                    counts = told
+                if asks and is_rare(counts := await tuning.rows_by_class(partial(self.ask_tuning, run))):
                     run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
                     tuning, because = PlanTuning(run, self._parts.asset_type, whole, tuning, counts), self._rare(counts)
-                try:
-                    curve = await tuning.race(partial(self.ask_tuning, run))
-                except LiftsRefusedError as error:
-                    if not tuning.has_waves:
-                        raise
-                    LOG.warning("run %s tunes without waves: %s", run.run_id, error)
-                    self._parts.forget_sums()
-                    tuning, because = PlanTuning(run, self._parts.asset_type, whole, tuning, counts, waves=False), (
-                        f"{because}; without random Fourier features, for a plant may answer under no more of them"
-                    )
-                    curve = await tuning.race(partial(self.ask_tuning, run))
+                curve = await self._raced(run, tuning)
                 curve = curve.model_copy(update={"why": curve.why + because})
             except UNTUNED as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
@@ -105,6 +94,19 @@ class Joining:
         self._parts.forget_sums()  # its keys, and the sites' balls, were those of before
         LOG.info("run %s: %s", run.run_id, curve.why)
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
+
+    async def _raced(self, run: Run, tuning: PlanTuning) -> TuningCurve:
+        """The choice of the race; where a plant may answer under no more waves, of one without them, which says so."""
+        try:
+            return await tuning.race(partial(self.ask_tuning, run))
+        except LiftsRefusedError as error:
+            if not tuning.has_waves:
+                raise
+            LOG.warning("run %s tunes without waves: %s", run.run_id, error)
+        self._parts.forget_sums()
+        curve = await tuning.without_waves().race(partial(self.ask_tuning, run))
+        said = "; without random Fourier features, for a plant may answer under no more of them"
+        return curve.model_copy(update={"why": curve.why + said})
 
     def _rare(self, rows_by_class: FloatArray) -> str:
         """What a tuning says of its grid where a class is rare."""

@@ -54,6 +54,7 @@ class PlanTuning:
         ``rows_by_class`` (C,): where they were asked, and one class is rare. ``waves``: random Fourier features may be
         tried.
         """
+        self._stated, self._rows_by_class = (run, asset_type, before), rows_by_class
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
         fewest = min(site.n_samples for site in run.members) if waves else 0
         spec, grid = settled(plan.tuning), grid_of(plan, asset_type, rows_by_class, fewest)
@@ -97,6 +98,10 @@ class PlanTuning:
             one_training(method, replace(problem, n_features=size), self._heads, rounds)
             for size in sorted({size for size in self._sizes if size >= problem.n_features} or {problem.n_features})
         ]
+
+    def without_waves(self) -> PlanTuning:
+        """The tuning begun again without them; what was asked is of its budget."""
+        return PlanTuning(*self._stated, after=self, rows_by_class=self._rows_by_class, waves=False)
 
     @property
     def has_waves(self) -> bool:

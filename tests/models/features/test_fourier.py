@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.basics import ProblemError, TransportNorm
-from models.features.fourier import fourier_lift
+from models.features.fourier import FourierLift, fourier_lift
 from models.geometry.norms import DUAL_NORM, vector_norm
 
 
@@ -118,3 +118,13 @@ def test_a_small_lead_is_lost_where_it_is_said(norm: TransportNorm) -> None:
     assert (lift.least_move(0.0 * slopes, rows, np.ones((20, 2)), norm) == np.inf).all()
     with pytest.raises(ProblemError, match="takes features"):
         lift.least_move(slopes, rows[:, :2], np.ones((20, 2)), norm)
+
+
+@pytest.mark.parametrize(("norm", "steepness"), [("l2", 5.0), ("l1", 4.0), ("linf", 7.0)])
+def test_at_the_crest_of_a_wave_its_bend_alone_says_how_far_a_small_lead_reaches(
+    norm: TransportNorm, steepness: float
+) -> None:
+    """``1/2 - cos(t) / 2`` is ``t^2 / 4`` there, t the length of the move times its steepness."""
+    lift = FourierLift(np.array([[3.0, 4.0]]), np.zeros(1), seed=0, bandwidth=1.0, keep_linear=False)
+    found = lift.least_move(np.ones((1, 1)), np.array([[0.5, 0.5]]), np.array([[1e-4]]), norm)
+    assert found[0, 0] == pytest.approx(2.0 * 1e-2 / steepness, rel=1e-9)
