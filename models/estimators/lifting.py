@@ -5,7 +5,6 @@ from __future__ import annotations
 from models.basics import FloatArray, ProblemError
 from models.estimators.scaling import wide_enough
 from models.estimators.values import whole_number
-from models.features.fourier import FourierLift
 from models.features.lift import Lift
 from models.features.products import ProductLift
 from models.features.spline import SplineLift, spline_between
@@ -51,8 +50,7 @@ def segments_of(lift: Lift | None) -> int:
 
 
 def kind_of(lift: Lift | None) -> str:
-    """"none", "spline", "products", "fourier" or "other"."""
+    """"none", "spline", "products" or "other"."""
     if lift is None:
         return "none"
-    kinds = {SplineLift: "spline", ProductLift: "products", FourierLift: "fourier"}
-    return next((name for kind, name in kinds.items() if isinstance(lift, kind)), "other")
+    return "spline" if isinstance(lift, SplineLift) else "products" if isinstance(lift, ProductLift) else "other"

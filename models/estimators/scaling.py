@@ -4,9 +4,9 @@ r"""Features by their ranges in the rows, as a plan has them by the ranges of it
 
 A ball of radius r of x' is one in the norm ``||S^{-1} (x - x')||``: one feature alone moves by ``r s_j`` at most. A
 score ``<w', x'> + b'`` is ``<w, x> + b`` with ``w = S^{-1} w'``, ``b = b' - <w, low>``; the ramps of a spline on x' are
-those of the same spline on x by ``1 / s_j``; waves of x' are waves of x with frequencies ``omega_j / s_j``; products,
-and what is beside them, stay those of x'. So planes, lifts and robustness radii are told in the features' own units.
-Without an intercept nothing is moved, for that would be one: low is 0, and s_j the largest absolute value.
+those of the same spline on x by ``1 / s_j``; products, and what is beside them, stay those of x'. So planes, lifts and
+robustness radii are told in the features' own units. Without an intercept nothing is moved, for that would be one: low
+is 0, and s_j the largest absolute value.
 
 Readings that are likely mistakes, and of classes long tails, are cut to the ends of the others, as a drafted range of a
 contract cuts them (``models.features.likely_range``): low and high are of the cut ones. What is cut is nearer to any
@@ -18,13 +18,12 @@ is the problem of the scaled target, whose risk is the s-th part (of the Huber l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.features.fourier import FourierLift
 from models.features.lift import Lift
 from models.features.likely_range import likely_range, range_for_classes
 from models.features.products import ProductLift
@@ -76,11 +75,6 @@ class RangeScaling:
             return SplineLift(ends)
         if isinstance(lift, ProductLift):
             return ScaledProducts(lift, self.low, self.width)
-        if isinstance(lift, FourierLift):  # <omega, (x - low) / width - 1/2> = <omega / width, x - 1/2> + the rest
-            middle = (0.5 - self.low) / self.width - 0.5
-            return replace(
-                lift, frequencies=lift.frequencies / self.width, phases=lift.phases + lift.frequencies @ middle
-            )
         return lift
 
     def planes(self, planes: FloatArray, lift: Lift | None) -> FloatArray:
@@ -88,10 +82,9 @@ class RangeScaling:
         found = planes.copy()
         if isinstance(lift, SplineLift):
             found[..., :-1] /= np.repeat(self.width, lift.segments)
-        elif lift is None or isinstance(lift, FourierLift):
-            kept = 0 if isinstance(lift, FourierLift) and not lift.keep_linear else len(self.low)
-            found[..., :kept] /= self.width[:kept]
-            found[..., -1] -= found[..., :kept] @ self.low[:kept]
+        elif lift is None:
+            found[..., :-1] /= self.width
+            found[..., -1] -= found[..., :-1] @ self.low
         return found
 
 

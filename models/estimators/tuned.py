@@ -15,7 +15,6 @@ from models.estimators.table import Table
 from models.estimators.tuning_argument import asked_tuning, listed, numbers
 from models.estimators.values import number, whole_number
 from models.features.common_units import CommonUnits
-from models.features.fourier import fourier_lift
 from models.features.lift import Lift
 from models.features.products import product_lift
 from models.methods.catalogue import METHODS
@@ -29,9 +28,7 @@ from models.tuning.automatic import (
     AutomaticLift,
     automatic_lifts,
     automatic_radii,
-    automatic_waves,
     is_rare,
-    wave_bandwidth,
 )
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining, reference
 from models.tuning.candidates import Candidate, grid
@@ -133,11 +130,8 @@ def tuned(
     cost, loss = specs[0].label_flip_cost, specs[0].loss
     if rows_by_class is not None and not is_rare(rows_by_class):
         rows_by_class = None
+    lifts = _lifts(asked, given, splines, lift, table.features, rows_by_class, target=loss.task == "regression")
     by_squares = couples and specs[0].transport_norm == "l2"
-    lifts = _lifts(
-        asked, given, splines, lift, table.features, rows_by_class, target=loss.task == "regression",
-        fewest_rows=int(np.bincount(table.site, table.counts).min()) if by_squares else 0,
-    )
     radii = automatic_radii(loss.name, rare=rows_by_class is not None, by_squares=by_squares)
     candidates = grid(
         numbers("radius", asked.get("radius", radii)),
@@ -201,9 +195,9 @@ def tuned(
 
 def _lifts(
     asked: Mapping[str, Any], given: object, splines: Splines | None, lift: Lift | None, features: FloatArray,
-    rows_by_class: FloatArray | None, *, target: bool, fewest_rows: int,
+    rows_by_class: FloatArray | None, *, target: bool,
 ) -> tuple[Lift | None, ...]:
-    """The lifts that are tried, by number; ``fewest_rows`` as :func:`automatic_waves` has them, 0 for no waves."""
+    """The lifts that are tried, by number."""
     if "segments" not in asked:
         if given != "auto" or splines is None or lift is not None:
             return (lift,)
@@ -213,10 +207,8 @@ def _lifts(
             "spline": lambda: splines(AUTO_SEGMENTS),
             "products": lambda: product_lift(n_features, range(n_features), squares=True),
             "products beside splines": lambda: product_lift(n_features, range(n_features), segments=AUTO_SEGMENTS),
-            "waves": lambda: fourier_lift(n_features, waves, bandwidth=wave_bandwidth(n_features), seed=0),
         }
-        waves = automatic_waves(fewest_rows) if scaled else 0
-        kinds = automatic_lifts(n_features, rows_by_class, target=target, products=scaled, waves=waves > 0)
+        kinds = automatic_lifts(n_features, rows_by_class, target=target, products=scaled)
         return tuple(made[each]() for each in kinds)
     if splines is None:
         raise ProblemError("segments are tuned with lift None or 'spline', and without a support")

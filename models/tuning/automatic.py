@@ -6,7 +6,6 @@ it costs is missing from the others' training. Few lifts trained well are told a
 
 from __future__ import annotations
 
-import math
 from typing import Final, Literal
 
 from models.basics import FloatArray
@@ -44,14 +43,8 @@ MOST_BESIDE: Final = 8
 _MOST_PRODUCTS: Final = 12
 """Products are no more numbers than so many for each feature."""
 
-WAVES: Final = (64, 128, 256)
-"""Numbers of random Fourier features that there may be: each at least twice the one before (decision 110)."""
-_WAVE_BANDWIDTH: Final = 0.2
-"""Bandwidth of one feature in parts of its range: as wide as readings of most sensors are spread over theirs."""
-
-AutomaticLift = Literal["none", "spline", "products", "products beside splines", "waves"]
-"""The features themselves, splines, products of pairs and squares beside the features, products beside splines, random
-Fourier features beside the features."""
+AutomaticLift = Literal["none", "spline", "products", "products beside splines"]
+"""The features themselves, splines, products of pairs and squares beside the features, products beside splines."""
 
 
 def is_rare(rows_by_class: FloatArray) -> bool:
@@ -60,8 +53,7 @@ def is_rare(rows_by_class: FloatArray) -> bool:
 
 
 def automatic_lifts(
-    n_features: int, rows_by_class: FloatArray | None = None, *, target: bool = False, products: bool = True,
-    waves: bool = False,
+    n_features: int, rows_by_class: FloatArray | None = None, *, target: bool = False, products: bool = True
 ) -> tuple[AutomaticLift, ...]:
     """Lifts of ``n_features`` that are tried. ``rows_by_class`` (C,): where one of the classes is rare, else None.
 
@@ -74,36 +66,17 @@ def automatic_lifts(
     A race sees planes on the way to an optimum, and there rare faults are mostly called healthy whatever the lift is.
     So of a rare class fewer lifts are trained further; and where it has a row for each number of the largest one
     (events per variable; Peduzzi et al. 1996), that one is taken, which is not worse than a smaller one then.
-
-    ``waves``: random Fourier features are tried beside them, as :func:`automatic_waves` has them. Where several classes
-    lie in clouds, what tells them apart is near to a reading, and in no curve of one sensor or product of two.
     """
     alone: tuple[AutomaticLift, ...] = ("none", "spline")
-    drawn: tuple[AutomaticLift, ...] = ("waves",) if waves else ()
     products = products and n_features + n_features * (n_features + 1) // 2 <= _MOST_PRODUCTS * n_features
     beside = products and n_features > 1
     if rows_by_class is None and target and n_features <= MOST_BESIDE:
         return (*alone, "products beside splines") if beside else alone
     if rows_by_class is None:
-        return (*alone, "products", *drawn) if products else (*alone, *drawn)
+        return (*alone, "products") if products else alone
     size = n_features * AUTO_SEGMENTS + n_features * (n_features - 1) // 2
     enough = float(rows_by_class.min()) >= ROWS_PER_WEIGHT * size
-    return ("products beside splines",) if beside and enough else (*alone, *drawn)
-
-
-def automatic_waves(fewest_rows: int) -> int:
-    """How many random Fourier features several classes try where the site with the fewest learns from so many rows.
-
-    The most of :data:`WAVES` that are no more than its rows, so that it tells one number a row of them at most; 0 where
-    rows are fewer than the least of them. A federation that grows asks for each of them once, and since each is twice
-    the one before, all of them are no more than two a row.
-    """
-    return max((each for each in WAVES if each <= fewest_rows), default=0)
-
-
-def wave_bandwidth(n_features: int) -> float:
-    """Bandwidth of their Gaussian kernel in features of [0, 1]: rows are apart as the square root of their number."""
-    return _WAVE_BANDWIDTH * math.sqrt(n_features)
+    return ("products beside splines",) if beside and enough else alone
 
 
 def automatic_radii(loss: str, *, rare: bool = False, by_squares: bool = False) -> tuple[float, ...]:

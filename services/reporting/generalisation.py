@@ -18,9 +18,8 @@ from services.contracts.versions.model_version import ModelVersion
 SHARE = 0.2
 """Alpha where the method has none: the worst 20 % of the sites, which the indices of a report speak of."""
 EPSILON, DELTA = 0.01, 0.05
-_AUTOMATIC: Final = len(get_args(AutomaticLift))
-"""Lifts that "auto" may have chosen among between two classes: the plan's own, and its kinds but waves, of which the
-rows say which it tries."""
+_AUTOMATIC: Final = 1 + len(get_args(AutomaticLift))
+"""Lifts that "auto" may have chosen among: the plan's own, and its kinds, of which the rows say which it tries."""
 
 
 def lifts_tried(plan: Plan) -> int:

@@ -21,7 +21,7 @@ from models.losses.catalogue import LossName
 from models.methods.row_account import RowAccount, joined
 from models.problem import SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part
-from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, WAVES, automatic_radii
+from models.tuning.automatic import AUTO_FOLDS, AUTO_RULE, automatic_radii
 from models.tuning.budget import MOST_TRAININGS, Budget, OneTraining
 from models.tuning.candidates import grid
 from models.tuning.fold_guard import FoldGuard, over_all
@@ -132,7 +132,7 @@ def honest_tuning(
     ``rows_by_class``: told to the coordinator of two classes where one is rare. ``several``: three classes, by squares.
     """
     first = next(iter(plants.values())).problem
-    lifts = tried_lifts(first.features.shape[1], rows_by_class, first.spec.loss.name, several=several)
+    lifts = tried_lifts(first.features.shape[1], rows_by_class, first.spec.loss.name)
     tuned = {name: TunedPlant(plant, on_sums, lifts, several) for name, plant in plants.items()}
     shares = _shares(plants)
     tuner = _tuner(plants, shares, on_sums, lifts, is_rare=rows_by_class is not None, several=several)
@@ -187,11 +187,9 @@ def _summed(answers: Mapping[str, Arrays], shares: Mapping[str, float]) -> dict[
 
 @cache
 def tried_lifts(
-    n_features: int, rows_by_class: tuple[int, int] | None = None, loss: LossName = "hinge", *, several: bool = False
+    n_features: int, rows_by_class: tuple[int, int] | None = None, loss: LossName = "hinge"
 ) -> tuple[Lift | None, ...]:
-    """The lifts that "auto" tries, as a plan draws them; of ``several`` classes waves too, however few the rows."""
+    """The lifts that "auto" tries, as a plan draws them."""
     rows = None if rows_by_class is None else np.array(rows_by_class, dtype=np.float64)
-    lifts = tuning_grid(
-        AUTO, None, 1.0, 0.0, n_features, loss=loss, rows_by_class=rows, by_squares=several, fewest_rows=WAVES[0]
-    ).lifts
+    lifts = tuning_grid(AUTO, None, 1.0, 0.0, n_features, loss=loss, rows_by_class=rows).lifts
     return tuple(draw_lift(each, n_features) for each in lifts)

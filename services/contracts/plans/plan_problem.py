@@ -101,20 +101,18 @@ def _check_tuning(plan: Plan, asset_type: AssetType, method: Method) -> None:
 
 
 def grid_of(
-    plan: Plan, asset_type: AssetType, rows_by_class: FloatArray | None = None, fewest_rows: int = 0
+    plan: Plan, asset_type: AssetType, rows_by_class: FloatArray | None = None, *, lifts: bool = True
 ) -> TuningGrid:
     """The grid of a plan with a tuning, by rows (C,) by class where one is rare; ``ProblemError`` for a grid of one.
 
-    ``fewest_rows``: from which the site learns that has the fewest; 0 where nobody joined, or lifts are not wanted that
-    go by it.
+    ``lifts``: whether "auto" may try others than the plan's own.
     """
     spec = plan.spec
-    lifted = spec.support_kind != "polytope"
+    lifted = lifts and spec.support_kind != "polytope"
     return tuning_grid(
         plan.tuning, spec.lift, spec.label_flip_cost, plan.mixture.radius, len(asset_type.features),
         loss=spec.loss.name, with_lifts=lifted, rows_by_class=rows_by_class,
         by_squares=couples(plan, asset_type) and spec.transport_norm == "l2",
-        fewest_rows=fewest_rows,
     )
 
 

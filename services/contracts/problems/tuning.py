@@ -17,15 +17,13 @@ from models.tuning.automatic import (
     AutomaticLift,
     automatic_lifts,
     automatic_radii,
-    automatic_waves,
-    wave_bandwidth,
 )
 from models.tuning.budget import MOST_TRAININGS, check_trainings
 from models.tuning.candidates import Candidate, grid
 from models.tuning.choice import Rule
 from models.tuning.folds import check_n_folds
 from services.contracts.base import TABLE, WORD, Contract
-from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
+from services.contracts.problems.lift import LiftSpec, ProductLiftSpec, SplineLiftSpec, lifted_size
 
 MOST_CANDIDATES: Final = 60  # a plant trains each of them in each fold
 AUTO: Final = "auto"
@@ -108,23 +106,18 @@ def settled(tuning: TuningChoice) -> TuningSpec | None:
 def tuning_grid(
     tuning: TuningChoice, lift: LiftSpec | None, cost: float, mixture_radius: float, n_features: int, *,
     loss: LossName = "hinge", with_lifts: bool = True, rows_by_class: FloatArray | None = None,
-    by_squares: bool = False, fewest_rows: int = 0,
+    by_squares: bool = False,
 ) -> TuningGrid:
     """The grid of a plan whose own terms are given; ``ProblemError`` for a grid of one, or too large a one.
 
     ``rows_by_class`` (C,): for "auto", where the sites told them and one class is rare. ``by_squares``: its
-    race of several classes goes by squares (``models.tuning.class_squares``), which tries random Fourier features too
-    where each site learns from ``fewest_rows`` or more and these are enough.
+    race of several classes goes by squares (``models.tuning.class_squares``).
     """
     if isinstance(tuning, str):
         target = get_loss(loss).task == "regression"
-        waves = automatic_waves(fewest_rows) if by_squares else 0
-        kinds = (
-            automatic_lifts(n_features, rows_by_class, target=target, waves=waves > 0) if with_lifts else ()
-        )
+        kinds = automatic_lifts(n_features, rows_by_class, target=target) if with_lifts else ()
         own = () if lift is None and kinds and "none" not in kinds else (lift,)
-        others = (_automatic_lift(each, n_features, waves) for each in kinds if each != "none")
-        lifts = tuple(dict.fromkeys((*own, *others)))
+        lifts = tuple(dict.fromkeys((*own, *(_automatic_lift(each, n_features) for each in kinds if each != "none"))))
         radii = automatic_radii(loss, rare=rows_by_class is not None, by_squares=by_squares)
         return TuningGrid(grid(radii, (cost,), len(lifts), (mixture_radius,)), lifts)
     spec = tuning or TuningSpec()
@@ -135,9 +128,7 @@ def tuning_grid(
     return TuningGrid(candidates, lifts)
 
 
-def _automatic_lift(kind: AutomaticLift, n_features: int, waves: int) -> LiftSpec:
-    if kind == "waves":
-        return FourierLiftSpec(components=waves, bandwidth=wave_bandwidth(n_features))
+def _automatic_lift(kind: AutomaticLift, n_features: int) -> LiftSpec:
     if kind == "spline":
         return SplineLiftSpec(kind="spline", segments=AUTO_SEGMENTS)
     chosen = tuple(range(n_features))

@@ -19,6 +19,7 @@ from services.contracts.plans.plan_problem import (
     with_auto_loss,
     with_automatic_loss,
 )
+from services.contracts.problems.lift import ProductLiftSpec
 from services.contracts.problems.tuning import AUTO, settled
 from services.contracts.problems.tuning_curve import TuningCurve
 from services.coordinator.beginning.chosen_terms import earlier_choice, with_choice
@@ -75,13 +76,14 @@ class Joining:
         if curve is None:
             # A training that went on from another took few rounds, and is no measure of what one costs.
             whole = [each for each in before if each.start is None or each.start.after is None]
-            tuning, because = PlanTuning(run, self._parts.asset_type, whole), ""
+            tuning, counts = PlanTuning(run, self._parts.asset_type, whole), None
             try:
-                if asks and is_rare(counts := await tuning.rows_by_class(partial(self.ask_tuning, run))):
-                    run = run.model_copy(update={"plan": with_auto_loss(run.plan)})
-                    tuning, because = PlanTuning(run, self._parts.asset_type, whole, tuning, counts), self._rare(counts)
+                if asks and is_rare(told := await tuning.rows_by_class(partial(self.ask_tuning, run))):
+                    run, counts = run.model_copy(update={"plan": with_auto_loss(run.plan)}), told
+                    tuning = PlanTuning(run, self._parts.asset_type, whole, tuning, counts)
                 curve = await self._raced(run, tuning)
-                curve = curve.model_copy(update={"why": curve.why + because})
+                if counts is not None:
+                    curve = curve.model_copy(update={"why": curve.why + self._rare(counts, curve)})
             except UNTUNED as error:
                 if run.plan.tuning != AUTO or run.plan.tunes_only:
                     raise
@@ -96,23 +98,26 @@ class Joining:
         return self._parts.store.set_tuned(run.run_id, *with_choice(run, curve))
 
     async def _raced(self, run: Run, tuning: PlanTuning) -> TuningCurve:
-        """The choice of the race; where a plant may answer under no more waves, of one without them, which says so."""
+        """The choice of the race; where a plant may answer under no lift of it, that of one without, which says so."""
         try:
             return await tuning.race(partial(self.ask_tuning, run))
         except LiftsRefusedError as error:
-            if not tuning.has_waves:
+            if (without := tuning.without_lifts()) is None:
                 raise
-            LOG.warning("run %s tunes without waves: %s", run.run_id, error)
+            LOG.warning("run %s tunes without lifts: %s", run.run_id, error)
         self._parts.forget_sums()
-        curve = await tuning.without_waves().race(partial(self.ask_tuning, run))
-        said = "; without random Fourier features, for a plant may answer under no more of them"
+        curve = await without.race(partial(self.ask_tuning, run))
+        said = "; without lifts other than the plan's own, for a plant's policy lets it answer under none of them"
         return curve.model_copy(update={"why": curve.why + said})
 
-    def _rare(self, rows_by_class: FloatArray) -> str:
+    def _rare(self, rows_by_class: FloatArray, curve: TuningCurve) -> str:
         """What a tuning says of its grid where a class is rare."""
         said = f"; by the {AUTO_LOSS} loss and few terms, for a class has less than {RARE_SHARE:.0%} of the rows"
+        tried = any(isinstance(each.lift, ProductLiftSpec) for each in curve.candidates)
         beside = "products beside splines" in automatic_lifts(len(self._parts.asset_type.features), rows_by_class)
-        return f"{said}, and products beside splines, for it has a row for each of their weights" if beside else said
+        if not (tried and beside):
+            return said
+        return f"{said}, and products beside splines, for it has a row for each of their weights"
 
     def _earlier_choice(
         self, run: Run, before: Sequence[Run], *, however_often: bool = False

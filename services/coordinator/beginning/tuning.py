@@ -30,7 +30,7 @@ from models.tuning.terms import TuningTerms
 from services.contracts.history.run import Run
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan_problem import couples, grid_of
-from services.contracts.problems.lift import FourierLiftSpec, numbered, pinned
+from services.contracts.problems.lift import numbered, pinned
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import TuningCurve, tuned_candidates
 from services.contracts.problems.tuning_task import TuningPart, TuningTask
@@ -46,18 +46,17 @@ class PlanTuning:
 
     def __init__(
         self, run: Run, asset_type: AssetType, before: Sequence[Run], after: PlanTuning | None = None,
-        rows_by_class: FloatArray | None = None, *, waves: bool = True,
+        rows_by_class: FloatArray | None = None, *, lifts: bool = True,
     ) -> None:
         """``before``: completed trainings of the plan that began at zero, the last first: what one costs in rounds.
 
         ``after``: tuning that it goes on from with another loss; what that one asked is of this one's budget.
-        ``rows_by_class`` (C,): where they were asked, and one class is rare. ``waves``: random Fourier features may be
-        tried.
+        ``rows_by_class`` (C,): where they were asked, and one class is rare. ``lifts``: "auto" may try others than the
+        plan's own.
         """
         self._stated, self._rows_by_class = (run, asset_type, before), rows_by_class
         self._run, plan, n_features = run, run.plan, len(asset_type.features)
-        fewest = min(site.n_samples for site in run.members) if waves else 0
-        spec, grid = settled(plan.tuning), grid_of(plan, asset_type, rows_by_class, fewest)
+        spec, grid = settled(plan.tuning), grid_of(plan, asset_type, rows_by_class, lifts=lifts)
         assert spec is not None
         self._spec, self._loss = spec, plan.spec.loss.loss
         self._lifts = tuple(pinned(numbered(lift, asset_type.feature_names), n_features) for lift in grid.lifts)
@@ -99,14 +98,13 @@ class PlanTuning:
             for size in sorted({size for size in self._sizes if size >= problem.n_features} or {problem.n_features})
         ]
 
-    def without_waves(self) -> PlanTuning:
-        """The tuning begun again without them; what was asked is of its budget."""
-        return PlanTuning(*self._stated, after=self, rows_by_class=self._rows_by_class, waves=False)
+    def without_lifts(self) -> PlanTuning | None:
+        """The tuning begun again with the plan's own lift alone; None where that, or a grid that it states, is all.
 
-    @property
-    def has_waves(self) -> bool:
-        """Whether a drawn lift is among what is tried that the plan itself does not have."""
-        return any(isinstance(lift, FourierLiftSpec) for lift in self._lifts[1:])
+        What was asked is of its budget.
+        """
+        own = PlanTuning(*self._stated, after=self, rows_by_class=self._rows_by_class, lifts=False)
+        return own if own._lifts != self._lifts else None
 
     def tuner(self) -> Tuner:
         """The race before its first exchange; ``TuningBudgetError`` where the budget does not pay for the grid."""

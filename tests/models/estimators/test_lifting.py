@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from models.estimators.lifting import fitted_lift, kind_of, segments_of, spline_of
-from models.features.fourier import fourier_lift
 from models.features.products import product_lift
 from models.features.spline import SplineLift
 
@@ -33,7 +32,6 @@ def test_kinds_and_segments_are_those_of_what_lifts() -> None:
     """Products of features alone have no segments, products of their lines have those of the lines."""
     products, lines = product_lift(3, (0, 1)), product_lift(3, (0, 1), segments=4)
     for lift, kind, segments in (
-        (None, "none", 0), (spline_of(ROWS, 5), "spline", 5), (products, "products", 0), (lines, "products", 4),
-        (fourier_lift(3, 2, bandwidth=1.0, seed=0), "fourier", 0),
+        (None, "none", 0), (spline_of(ROWS, 5), "spline", 5), (products, "products", 0), (lines, "products", 4)
     ):
         assert (kind_of(lift), segments_of(lift)) == (kind, segments)

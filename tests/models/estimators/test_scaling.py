@@ -10,7 +10,6 @@ import pytest
 from models.basics import ProblemError
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
 from models.estimators.scaling import RangeScaling
-from models.features.fourier import fourier_lift
 from models.features.lift import Lift
 from models.features.likely_range import range_for_classes
 from models.features.products import product_lift
@@ -40,8 +39,7 @@ def rows(kind: str, count: int = 72) -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("lift", [
     None, spline_lift(2, 3), product_lift(2, (0, 1), squares=True), product_lift(2, (0, 1), squares=True, segments=3),
-    fourier_lift(2, 5, bandwidth=0.3, seed=1), fourier_lift(2, 5, bandwidth=0.3, seed=1, keep_linear=False),
-], ids=["none", "spline", "products", "products of lines", "waves", "waves alone"])
+], ids=["none", "spline", "products", "products of lines"])
 def test_planes_score_alike_in_both_units(lift: Lift | None) -> None:
     features = FROM + UNITS * rows("plane")[0]
     scaling, draw = RangeScaling.of(features, moved=True), np.random.default_rng(1)

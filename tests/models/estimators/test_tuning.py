@@ -9,7 +9,6 @@ import pytest
 
 from models.basics import ProblemError
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
-from models.features.fourier import FourierLift
 from models.features.spline import SplineLift
 
 
@@ -224,19 +223,3 @@ def test_a_radius_of_zero_has_nothing_to_tune() -> None:
     features, labels, groups = ring()
     with pytest.raises(ProblemError, match="give a radius above 0"):
         FederatedDRSVC(radius=0.0, tuning="auto").fit(features, labels, groups=groups)
-
-
-@pytest.mark.parametrize("unit", [1.0, 2.0**10])
-def test_auto_tells_several_classes_in_clouds_apart_by_waves_as_a_plan_does(unit: float) -> None:
-    """Three classes on a board of nine fields, which no curve of a feature and no product tells apart."""
-    features = np.random.default_rng(7).random((390, 2))
-    column, row = np.floor(features.T * 3.0).astype(int)
-    labels, groups = (column + 2 * row) % 3, np.arange(390) % 3
-    features[:2] = [[0.0, 0.0], [1.0, 1.0]]
-    model = FederatedDRClassifier(tuning="auto", gap=1e-2, calibration_folds=0)
-    model.fit(unit * features - (unit - 1.0), labels, groups=groups)
-    assert {each["lift"] for each in model.tuning_curve_} == {"none", "spline", "products", "fourier"}
-    assert isinstance(model.lift_, FourierLift) and model.lift_.n_components == 128
-    assert model.score(unit * features - (unit - 1.0), labels) > 0.85
-    two = FederatedDRClassifier(tuning="auto", gap=1e-1, calibration_folds=0).fit(features, labels == 0, groups=groups)
-    assert {each["lift"] for each in two.tuning_curve_} == {"none", "spline", "products"}, "of two classes no waves"
