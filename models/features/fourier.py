@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
-from models.features.bent_move import bent_move
 from models.features.kernel_lift import KernelLift
-from models.features.lift import check_features, lesser_steepness
+from models.features.lift import lesser_steepness
 
 
 @dataclass(frozen=True)
@@ -67,20 +66,16 @@ class FourierLift(KernelLift):
         by_feature = np.abs(linear) + 0.5 * np.abs(waves) @ np.abs(self.frequencies)
         return lesser_steepness(by_feature, slopes, self.lipschitz(transport_norm), transport_norm)
 
-    def least_move(
-        self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
-    ) -> FloatArray:
-        r"""The larger of ``lead / steepness`` and the bound of ``models.features.bent_move``, (n, R).
-
-        From ``|cos''| <= 1`` a move d bends ``<s, z>`` by at most ``1/4 sum_k |s_k| <omega_k, d>^2``.
-        """
-        check_features(features, self.n_inputs)
+    def gradients(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        r"""Gradient (n, R, P) of each ``<s_r, z(x)>`` at each row."""
         linear, waves = self.parts(slopes)
         turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
-        near = [np.abs(one + (turned * each) @ self.frequencies) for one, each in zip(linear, waves, strict=True)]
-        bends = 0.25 * (np.abs(waves)[:, None, :] * self.frequencies.T) @ self.frequencies
-        bent = bent_move(np.stack(near, axis=1), bends, lead, transport_norm)
-        return np.maximum(super().least_move(slopes, features, lead, transport_norm), bent)
+        return np.stack([each + (turned * of) @ self.frequencies for each, of in zip(linear, waves, strict=True)], 1)
+
+    def bends(self, slopes: FloatArray) -> FloatArray:
+        r"""``1/4 sum_k |s_k| omega_k omega_k^T``, (R, P, P): a cosine bends by no more than 1."""
+        sizes = np.abs(self.parts(slopes)[1])
+        return np.asarray(0.25 * (sizes[:, None, :] * self.frequencies.T) @ self.frequencies)
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         r"""Constant L with ``||z(x) - z(x')|| <= L ||x - x'||`` for all x and x', from ``|sin| <= 1``."""

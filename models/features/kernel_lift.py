@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.basics import FloatArray, TransportNorm
+from models.features.bent_move import bent_move
 from models.features.lift import check_features, check_slopes, lead_over_steepness
 from models.geometry.supports import BoxSupport
 
@@ -45,6 +46,14 @@ class KernelLift(ABC):
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         r"""Bound on ``||J(x)^T s||_*`` over all x, for each s along the last axis: how steep ``<s, z(x)>`` is."""
 
+    @abstractmethod
+    def gradients(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        r"""Gradient in the features, (n, R, P), of each ``<s_r, z(x)>`` at each row."""
+
+    @abstractmethod
+    def bends(self, slopes: FloatArray) -> FloatArray:
+        r"""Bends A (R, P, P): a move d adds at most ``d^T A d`` to, or takes it from, what the gradient says of it."""
+
     @property
     def n_outputs(self) -> int:
         """Number of features that come out."""
@@ -68,8 +77,11 @@ class KernelLift(ABC):
     def least_move(
         self, slopes: FloatArray, features: FloatArray, lead: FloatArray, transport_norm: TransportNorm
     ) -> FloatArray:
-        """``lead / steepness``, (n, R)."""
-        return lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+        """The larger of ``lead / steepness`` and the bound of ``models.features.bent_move``, (n, R)."""
+        check_features(features, self.n_inputs)
+        whole = lead_over_steepness(lead, self.steepness(slopes, transport_norm)[None])
+        near = bent_move(np.abs(self.gradients(features, slopes)), self.bends(slopes), lead, transport_norm)
+        return np.maximum(whole, near)
 
     def parts(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Slopes of the features themselves, (..., P), 0 where they are not kept, and of the kernel's, (..., K)."""

@@ -80,6 +80,25 @@ class NystromLift(KernelLift):
         apart = vector_norm(linear, dual) + wide * np.minimum(whole, bumps) / self.bandwidth
         return np.minimum(apart, self.lipschitz(transport_norm) * vector_norm(slopes, dual))
 
+    def gradients(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
+        r"""Gradient (n, R, P) of each ``<s_r, z(x)>`` at each row."""
+        linear, along = self.parts(slopes)
+        bumps, found = self._kernel(features), []
+        for alone, weights in zip(linear, 0.5 * along @ self.whitening, strict=True):
+            pull = weights * bumps
+            towards = pull @ self.points - pull.sum(axis=1, keepdims=True) * features
+            found.append(alone + towards / self.bandwidth**2)
+        return np.stack(found, axis=1)
+
+    def bends(self, slopes: FloatArray) -> FloatArray:
+        r"""``sqrt(3) / (4 b^2) ||s||_2`` in every direction, (R, P, P).
+
+        The kernel's part is ``<h, f(x)>`` with ``||h|| <= ||s||_2 / 2``, and the second derivative of f along a unit
+        vector has the squared length of the kernel's fourth derivative at 0, ``3 / b^4``.
+        """
+        sizes = 0.25 * math.sqrt(3.0) * _STRETCH * vector_norm(self.parts(slopes)[1], "l2") / self.bandwidth**2
+        return np.asarray(sizes[:, None, None] * np.eye(self.n_inputs))
+
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         """The constant from l2, and ``||z||_1 <= sqrt(K) ||z||_2``, ``||x||_2 <= sqrt(P) ||x||_inf``."""
         kept, bend = float(self.keep_linear), 0.5 * _STRETCH / self.bandwidth

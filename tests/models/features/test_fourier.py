@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.basics import ProblemError, TransportNorm
-from models.features.fourier import FourierLift, fourier_lift
+from models.features.fourier import fourier_lift
 from models.geometry.norms import DUAL_NORM, vector_norm
 
 
@@ -83,48 +83,3 @@ def test_refusals() -> None:
         fourier_lift(3, 5, bandwidth=1.0, seed=0).apply(np.zeros((2, 4)))
     with pytest.raises(ProblemError, match="slopes must have length 8, got 4"):
         fourier_lift(3, 5, bandwidth=1.0, seed=0).steepness(np.zeros((2, 4)), "l2")
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("keep_linear", [True, False])
-def test_no_lead_is_lost_nearer_than_said_and_not_much_farther(norm: TransportNorm, keep_linear: bool) -> None:
-    draw, lift = np.random.default_rng(11), fourier_lift(2, 40, bandwidth=0.3, seed=5, keep_linear=keep_linear)
-    line = np.linspace(-0.2, 1.2, 281)
-    grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
-    rows = grid[draw.integers(0, len(grid), 60)]
-    slopes = draw.normal(size=(4, lift.n_outputs))
-    heights, known = lift.apply(grid) @ slopes.T, lift.apply(rows) @ slopes.T
-    levels = np.quantile(heights, 0.3, axis=0)
-    leads = np.maximum(known - levels, 0.0)
-    least, shares = lift.least_move(slopes, rows, leads, norm), list[float]()
-    assert least.shape == (60, 4) and not least[leads == 0.0].any()
-    for i, r in zip(*np.nonzero(leads), strict=True):
-        nearest = vector_norm(grid[heights[:, r] <= levels[r]] - rows[i], norm).min()
-        assert least[i, r] <= nearest
-        shares.append(least[i, r] / nearest)
-    assert len(shares) > 50 and np.median(shares) > 0.3
-    plain = leads / lift.steepness(slopes, norm)
-    assert np.median((least / np.maximum(plain, 1e-12))[leads > 0.0]) > 2.0
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_a_small_lead_is_lost_where_it_is_said(norm: TransportNorm) -> None:
-    draw, lift = np.random.default_rng(13), fourier_lift(3, 30, bandwidth=0.3, seed=2)
-    rows, slopes = draw.uniform(size=(20, 3)), draw.normal(size=(2, lift.n_outputs))
-    found = lift.least_move(slopes, rows, np.full((20, 2), 1e-7), norm)
-    for r in range(2):
-        gradient = lift.gradient(rows, np.repeat(slopes[r : r + 1], 20, axis=0))
-        np.testing.assert_allclose(found[:, r], 1e-7 / vector_norm(gradient, DUAL_NORM[norm]), rtol=1e-4)
-    assert (lift.least_move(0.0 * slopes, rows, np.ones((20, 2)), norm) == np.inf).all()
-    with pytest.raises(ProblemError, match="takes features"):
-        lift.least_move(slopes, rows[:, :2], np.ones((20, 2)), norm)
-
-
-@pytest.mark.parametrize(("norm", "steepness"), [("l2", 5.0), ("l1", 4.0), ("linf", 7.0)])
-def test_at_the_crest_of_a_wave_its_bend_alone_says_how_far_a_small_lead_reaches(
-    norm: TransportNorm, steepness: float
-) -> None:
-    """``1/2 - cos(t) / 2`` is ``t^2 / 4`` there, t the length of the move times its steepness."""
-    lift = FourierLift(np.array([[3.0, 4.0]]), np.zeros(1), seed=0, bandwidth=1.0, keep_linear=False)
-    found = lift.least_move(np.ones((1, 1)), np.array([[0.5, 0.5]]), np.array([[1e-4]]), norm)
-    assert found[0, 0] == pytest.approx(2.0 * 1e-2 / steepness, rel=1e-9)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 
+from models.basics import TransportNorm
 from models.features.fourier import fourier_lift
 from models.features.products import ProductLift
 from models.multiclass import predict_class
@@ -136,7 +137,7 @@ def test_the_radius_of_a_model_of_splines_is_nearly_reached(make_version: MakeVe
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize(("heads", "kind"), [(1, "fourier"), *((3, kind) for kind in LIFTS)])
 def test_the_served_form_answers_what_the_predictor_does(
-    make_version: MakeVersion, tmp_path: Path, heads: int, kind: str, norm: str
+    make_version: MakeVersion, tmp_path: Path, heads: int, kind: str, norm: TransportNorm
 ) -> None:
     version = lifted(make_version, heads=heads, norm=norm, kind=kind)
     (tmp_path / "model.json").write_text(document_text(version))
@@ -144,13 +145,20 @@ def test_the_served_form_answers_what_the_predictor_does(
     served.load_context(SimpleNamespace(artifacts={"model": str(tmp_path / "model.json")}))
     samples = samples_of(version, np.random.default_rng(1).uniform(size=(20, N_FEATURES)))
     answers = served.predict(None, pd.DataFrame(samples))
+    lift, heads_of = draw_lift(version.spec.lift, N_FEATURES), version.weights[:, :-1]
+    assert lift is not None
+    planes = dict(zip(answers[0]["scores"], heads_of if heads > 1 else np.vstack([-heads_of, heads_of]), strict=True))
     for answer, expected in zip(answers, Predictor(version).diagnose(samples), strict=True):
         assert answer["fault_class"] == expected.fault_class
         assert answer["scores"] == pytest.approx(expected.scores, rel=1e-12)
-        if kind.startswith("nystrom"):
-            assert answer["robustness_radius"] == pytest.approx(expected.robustness_radius, rel=1e-12)
-        elif expected.robustness_radius is not None:  # the served file has the simpler bound
-            assert 0 < answer["robustness_radius"] <= expected.robustness_radius
+        top, plane = answer["scores"][expected.fault_class], planes[expected.fault_class]
+        simpler = min(  # the served file goes by how steep scores can be anywhere
+            (top - answer["scores"][name]) / lift.steepness(plane - other, norm)
+            for name, other in planes.items() if name != expected.fault_class
+        )
+        assert answer["robustness_radius"] == pytest.approx(simpler, rel=1e-12)
+        if expected.robustness_radius is not None:
+            assert 0 < answer["robustness_radius"] <= expected.robustness_radius * (1.0 + 1e-12)
 
 
 def test_products_of_before_there_were_segments_are_served_as_they_were(
