@@ -111,7 +111,8 @@ exposure_limit = 0.0
 # polytope) what the adversary moves adds to a vector, drflm and feddro mix rows, and under a lift a vector has more
 # numbers than a row: a feature that few rows reach (splines, kernels) has a slope of its own, and products and random
 # waves are equations that few rows solve. Such an answer may tell single cells, rows, or whether a given row is there
-# to who asks for it; all rows count in `ballast-site exposure` then.
+# to who asks for it; all rows count in `ballast-site exposure` then. With false, runs that choose their lift themselves
+# go on without one, at all plants.
 allow_unaccounted = true
 
 # Numbers for each training row, of all different Fourier and Nystrom lifts (their components) under which answers may
