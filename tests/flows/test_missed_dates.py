@@ -135,8 +135,8 @@ async def test_a_date_that_nothing_started_is_asked_for_once(
         assert await watch.look(due + timedelta(seconds=190)) == [run]
     (event,) = store.audit.list_events()
     assert (event.actor, event.action, event.after) == ("schedule:nightly", "plan.trigger", {"run_id": run.run_id})
-    late = f", which nothing had started at {due:%F} 03:03 UTC"
-    assert event.reason == f"the schedule's date {due:%F} 03:00 UTC{late}"
+    seen = f"which nothing had started at {due:%F} 03:03 UTC"
+    assert event.reason == f"the schedule's date {due:%F} 03:00 UTC, {seen}"
     assert [record.getMessage() for record in caplog.records] == [
         f"plan nightly: nothing started its date {due:%F} 03:00; run {run.run_id} does"
     ]
