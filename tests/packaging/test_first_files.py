@@ -8,6 +8,7 @@ import pytest
 
 from api.cli.processes import first_files
 from services.bus import cluster
+from services.bus.configuration import write_atomically
 
 SERVERS = ["--servers", "nats-1,nats-2"]
 
@@ -21,10 +22,8 @@ def test_a_start_that_was_killed_is_gone_on_from(
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    write = first_files.write_atomically
-
     def killed_later(path: Path, text: str) -> None:
-        write(path, text)
+        write_atomically(path, text)
         left[0] += 1
         if left[0] == 2:
             killed()
