@@ -50,7 +50,9 @@ class MissedDates:
                 continue
             due = await missed_date(self.store, record, now, began - LATE)
             self._next[name] = record, due
-            if now >= max(due, began) + PATIENCE and (run := order(self.store, record, due)) is not None:
+            if now < max(due, began) + PATIENCE:
+                continue
+            if (run := order(self.store, record, due, missed_at=now)) is not None:
                 LOG.warning("plan %s: nothing started its date %s; run %s does", name, f"{due:%F %H:%M}", run.run_id)
                 ordered.append(name)
         return ordered

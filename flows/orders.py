@@ -93,10 +93,17 @@ def _scheduled(store: RoundStore, plan: str) -> PlanRecord:
 
 
 def order(
-    store: RoundStore, record: PlanRecord, due: datetime, owner: str = "", lease_seconds: float = 0.0
+    store: RoundStore, record: PlanRecord, due: datetime, owner: str = "", lease_seconds: float = 0.0, *,
+    missed_at: datetime | None = None,
 ) -> Run | None:
-    """New run of a date, with its audit entry; None where the plan is another by now, or has an unfinished run."""
-    plan = record.plan
+    """New run of a date, with its audit entry; None where the plan is another by now, or has an unfinished run.
+
+    ``missed_at``: when it was seen that nothing had started the date, where that is so.
+    """
+    plan, reason = record.plan, f"the schedule's date {due:%Y-%m-%d %H:%M} {due.tzname()}"
+    if missed_at is not None:
+        seen = missed_at.astimezone(due.tzinfo)
+        reason += f", which nothing had started at {seen:%Y-%m-%d %H:%M} {seen.tzname()}"
     with store.atomic() as unit:
         if unit.plans.hold(plan.name) != record or unit.runs.unfinished_runs(plan.name):
             return None
@@ -105,7 +112,7 @@ def order(
             unit.runs.renew_lease(run.run_id, owner, lease_seconds)
         unit.audit.append(
             actor=f"schedule:{plan.name}", role=None, action="plan.trigger", target=f"plan:{plan.name}",
-            reason=f"the schedule's date {due:%Y-%m-%d %H:%M} {due.tzname()}", after={"run_id": run.run_id},
+            reason=reason, after={"run_id": run.run_id},
         )
     return run
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from models.basics import FloatArray
+from services.contracts.delimiters import other_delimiter
 from services.contracts.errors import InvalidInputError
 
-_DELIMITERS = (";", "\t", ",", "|")
 _MISSING = ("", "?", "na", "nan", "null")
 
 
@@ -54,9 +54,11 @@ def read_table(path: Path, layout: Layout) -> dict[str, list[str]]:
         raise InvalidInputError(f"{path.name} is not a CSV file: {error}") from None
     if not header or not rows:
         raise InvalidInputError(f"{path.name} needs a header line and rows")
-    if other := _other_delimiter(header, layout):
+    other = other_delimiter(header, layout.delimiter)
+    if other is not None and header[0] not in (layout.label, layout.target):  # a name that was said is one
         raise InvalidInputError(
-            f"{path.name}: cells are divided by {other!r}, not by {layout.delimiter!r}: say so by --delimiter"
+            f"{path.name}: cells are divided by {other!r}, not by {layout.delimiter!r}: say so by --delimiter "
+            + (f"'{other}'" if other.isprintable() else f"${other!r}")  # as a shell takes it
         )
     twice = [name for name, count in Counter(header).items() if name and count > 1]
     if twice:
@@ -68,13 +70,6 @@ def read_table(path: Path, layout: Layout) -> dict[str, list[str]]:
             f"divided by {layout.delimiter!r}? Else say --delimiter"
         )
     return {name: [row[position] for row in rows] for position, name in enumerate(header)}
-
-
-def _other_delimiter(header: list[str], layout: Layout) -> str | None:
-    """What a header of one cell, which nobody named, holds that other files divide their cells by."""
-    if len(header) != 1 or header[0] in (layout.label, layout.target):
-        return None
-    return next((mark for mark in _DELIMITERS if mark != layout.delimiter and mark in header[0]), None)
 
 
 def numbers(cells: list[str], decimal: str) -> FloatArray | None:

@@ -40,7 +40,8 @@ def unlearn_again(backend: Backend, departures: Iterable[Departure]) -> tuple[li
 
 def _unlearn(backend: Backend, left: Departure) -> str:
     """Ask for the run, or only end the enrolment of a plant that no run of the backup had; what follows, in words."""
-    _end_unfinished(backend, left.model)
+    ended = _end_unfinished(backend, left.model)
+    caught = "".join(f"; run {run_id}, caught in the middle by the backup, does not go on" for run_id in ended)
     wanted = Unlearning(site=left.site, reason=REASON, purge="now" if left.at_once else "promotion")
     try:
         unlearning.unlearn(backend, local_administrator(), left.model, wanted)
@@ -48,13 +49,17 @@ def _unlearn(backend: Backend, left: Departure) -> str:
         enrolled = {each.site_id for each in backend.store.sites.list_sites() if each.status != "removed"}
         if left.site in enrolled:
             sites.remove(backend, local_administrator(), left.site, REASON)
-        return ": no run had it"
-    return "; its run begins with `ballast up`"
+        return f": no run had it{caught}"
+    return f"; its run begins with `ballast up`{caught}"
 
 
-def _end_unfinished(backend: Backend, model: str) -> None:
-    """End what the backup caught in the middle, for the plant may be in it; one that unlearns another stays due."""
-    for run in backend.store.runs.unfinished_runs(model):
+def _end_unfinished(backend: Backend, model: str) -> list[str]:
+    """End what the backup caught in the middle, for the plant may be in it; one that unlearns another stays due.
+
+    Which runs these were, but for those that unlearn: they are what the restore itself asked for, or stay due.
+    """
+    unfinished = backend.store.runs.unfinished_runs(model)
+    for run in unfinished:
         status = "cancelled" if run.leaving is None else "failed"
         with backend.store.atomic() as unit:
             unit.runs.finish_run(run.run_id, status, "a plant left after the backup was made that was restored")
@@ -62,3 +67,4 @@ def _end_unfinished(backend: Backend, model: str) -> None:
                 unit, local_administrator(), "run.cancel", f"run:{run.run_id}", reason=REASON,
                 after={"plan": model, "status": status},
             )
+    return [run.run_id for run in unfinished if run.leaving is None]

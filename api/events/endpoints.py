@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
+from pydantic import BeforeValidator, NonNegativeInt
 from starlette.types import Receive, Scope, Send
 
 from api.events.feed import Feed, Follower, Told
@@ -43,13 +44,20 @@ class EventStream(StreamingResponse):
             self._ended()
 
 
+def _absent_if_empty(header: object) -> object:
+    """None for a header without a number: what a client sends that has had no event yet, or a proxy for it."""
+    return None if isinstance(header, str) and not header.strip() else header
+
+
 @router.get("", response_class=EventStream)
 async def stream_events(
     request: Request,
     caller: Reader,
     kind: Annotated[list[EventKind] | None, Query(description="only of these kinds; repeatable")] = None,
     plan: Annotated[str | None, Query(description="only of this plan and its model")] = None,
-    last_event_id: Annotated[int | None, Header(ge=0, description="go on after this event")] = None,
+    last_event_id: Annotated[
+        NonNegativeInt | None, BeforeValidator(_absent_if_empty), Header(description="go on after this event")
+    ] = None,
     after: Annotated[int | None, Query(ge=0, description="the same, for who cannot send the header")] = None,
 ) -> EventStream:
     """What happens, as it happens: each event with its number as `id`, its kind as `event`, and JSON as `data`.

@@ -102,6 +102,17 @@ def ended(events: Iterable[AuditEvent]) -> list[str]:
     ]
 
 
+def cancelled(events: Iterable[AuditEvent], unfinished: Iterable[str]) -> list[str]:
+    """A line for each unfinished run that was cancelled since: what is restored goes on with it."""
+    found = {event.target.removeprefix("run:"): event for event in events if event.action == "run.cancel"}
+    return [
+        f"since the backup, on {found[run_id].at:%Y-%m-%d %H:%M}: run.cancel of run:{run_id}"
+        + (f" ({found[run_id].reason})" if found[run_id].reason else "")
+        + f"; it is as before that, and goes on until `ballast run cancel {run_id}` is said again"
+        for run_id in unfinished if run_id in found
+    ]
+
+
 def _used_a_code(event: AuditEvent) -> bool:
     """Whether a plant enrolled by its one-time code, which holds once more in what is restored."""
     return event.action == "site.enrol" and event.actor.startswith("code:")

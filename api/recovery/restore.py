@@ -14,7 +14,7 @@ from typing import Final
 from api.backend.actor import local_administrator, record
 from api.backend.wiring import open_backend
 from api.recovery.kept_inside import keep_inside, without_elsewhere
-from api.recovery.later import Unlearn, departures, ended, events_since
+from api.recovery.later import Unlearn, cancelled, departures, ended, events_since
 from api.recovery.restore_targets import RestoreTargets, content, empty_folder, new_artifacts, new_registry, new_store
 from migrations.run import upgrade
 from services.backup import archive
@@ -207,6 +207,7 @@ def _settle(restored: Restored, environment: Mapping[str, str], later: tuple[Pat
         problems = [backend.service_keys.problem(name) for name in MEANINGS]
         restored.notes += [f"the API does not start yet: {each}" for each in problems if each]
         restored.unfinished = [run.run_id for run in store.runs.unfinished_runs()]
+        restored.notes += cancelled(restored.since, restored.unfinished)
 
 
 def _has_to_stay(home: Path) -> bool:

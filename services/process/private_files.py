@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from services.contracts.errors import UnavailableError
+from services.contracts.keys.once import written_once
 
 UMASK = 0o077
 """Takes every permission from group and others, whatever mode a library asks for."""
@@ -65,19 +66,7 @@ def made_once(path: Path, make: Callable[[], str]) -> bool:
     if path.exists():
         return False
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    scratch = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(make())
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(scratch, path)
-    except FileExistsError:
-        return False
-    finally:
-        scratch.unlink()
-    return True
+    return written_once(path, make().encode("ascii"))
 
 
 def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:

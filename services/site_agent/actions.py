@@ -198,6 +198,9 @@ def diagnose(chosen: argparse.Namespace) -> int:
         with opened_lines(chosen.input) as lines:
             for answer in diagnose_lines(model, lines, columns, chosen.coverage):
                 print_line(answer)
+        if answer["refused"] and not answer["answered"]:  # the last one has the counts
+            print("ballast-site: no line was answered; each says why", file=sys.stderr)
+            return 1
         return 0
     measured = scaled_measurements(columns, model.asset_type)
     if chosen.json:

@@ -129,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
     console.add_argument("--port", type=port, default=DEFAULT_PORT, help=f"port (default {DEFAULT_PORT})")
 
     diagnose = commands.add_parser("diagnose", help="diagnose measurements inside the plant; nothing is sent")
+    diagnose.epilog = (
+        "Exit code 1 where nothing could be answered. Of NDJSON a line that does not fit is answered by its error, and "
+        "the last line has the counts: 1 where lines were refused and none was answered, 0 where some were."
+    )
     diagnose.add_argument("--model", type=Path, required=True, help="model version file (JSON) from the OEM")
     diagnose.add_argument(
         "--input", type=Path, required=True, help="CSV without labels, or NDJSON (.ndjson, .jsonl, - for stdin)"

@@ -1,4 +1,7 @@
-"""PostgreSQL commits a round, and its answer is lost: the run goes on after it, to the same weights."""
+"""PostgreSQL commits a round, and its answer is lost: the run goes on after it, to the same weights.
+
+The end of a run stands then, too: nobody would find it unfinished, and Prefect would call it crashed.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.endings import is_passing
-from services.contracts.errors import UnavailableError
+from flows import retrain
+from flows.endings import ending, is_passing
+from flows.wiring import open_context
+from services.contracts.errors import ConflictError, UnavailableError
+from services.contracts.plans.plan import Plan
+from services.process.settings import Settings
 from tests.flows.conftest import RIG, InProcessWorks, rig_sources
 from tests.lost_answers import answers_lost
 
@@ -44,3 +51,30 @@ def test_a_round_that_was_committed_is_counted_once(
         np.testing.assert_array_equal(asyncio.run(train(works, run_id)).weights, whole.weights)
         numbers = [each.round for each in store.runs.get_rounds(run_id)]
         assert numbers == list(range(1, len(numbers) + 1)) and lossy.lost == 3
+
+
+def test_the_end_of_a_run_whose_answer_is_lost_stands(
+    tmp_path: Path, new_postgresql: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    withdrawn: list[bool] = []
+    monkeypatch.setattr(retrain, "withdraw", lambda *_, cancelled: withdrawn.append(cancelled))
+    with (
+        answers_lost(new_postgresql()) as lossy,
+        open_context(Settings.load(tmp_path, {"BALLAST_DATABASE_URL": lossy.url})) as context,
+    ):
+        runs = context.store.runs
+        context.store.asset_types.add(RIG)
+        plan = context.store.plans.create(Plan(name="weekly", asset_type=RIG.name)).plan
+        run = runs.create_run(plan)
+        lossy.lose(b"run.completed", carried=False)
+        with pytest.raises(UnavailableError) as raised:
+            runs.finish_run(run.run_id, "completed", "done")
+        assert ending(raised.value).type.value == "CRASHED" and runs.get_run(run.run_id).status == "pending"
+        lossy.lose(b"run.completed")
+        assert runs.finish_run(run.run_id, "completed", "done").status == "completed"
+        run = runs.create_run(plan)
+        assert runs.renew_lease(run.run_id, "me", 60.0)
+        lossy.lose(b"run.failed")
+        with pytest.raises(ConflictError, match="too few sites"), retrain.failure_recorded(context, run, "me"):
+            raise ConflictError("too few sites")
+        assert runs.get_run(run.run_id).status == "failed" and withdrawn == [False] and lossy.lost == 3

@@ -112,6 +112,16 @@ def created_at(store: RoundStore, run: Run, at: datetime) -> None:
         session.execute(update(RunRow).where(RunRow.run_id == run.run_id).values(created_at=at, updated_at=at))
 
 
+async def test_both_times_of_a_missed_date_are_in_the_plans_own_time(store: RoundStore) -> None:
+    record = nightly(store, timezone="Asia/Tokyo")
+    due = await next_date(record, record.updated_at)
+    at = datetime.fromtimestamp(due.timestamp(), UTC)
+    watch = Watch(store, at)
+    assert await watch.look(at) == [] and await watch.look(at + timedelta(minutes=4)) != []
+    (event,) = store.audit.list_events()
+    assert event.reason == f"the schedule's date {due:%F} 03:00 JST, which nothing had started at {due:%F} 03:04 JST"
+
+
 async def test_a_date_that_nothing_started_is_asked_for_once(
     store: RoundStore, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -125,6 +135,8 @@ async def test_a_date_that_nothing_started_is_asked_for_once(
         assert await watch.look(due + timedelta(seconds=190)) == [run]
     (event,) = store.audit.list_events()
     assert (event.actor, event.action, event.after) == ("schedule:nightly", "plan.trigger", {"run_id": run.run_id})
+    seen = f"which nothing had started at {due:%F} 03:03 UTC"
+    assert event.reason == f"the schedule's date {due:%F} 03:00 UTC, {seen}"
     assert [record.getMessage() for record in caplog.records] == [
         f"plan nightly: nothing started its date {due:%F} 03:00; run {run.run_id} does"
     ]

@@ -9,6 +9,7 @@ from flows.runner import MOST_ATTEMPTS
 from services.contracts.history.run import Run
 from services.registry.labels import CHAMPION
 from services.site_agent.outgoing.ledger_check import read_ledger
+from tests.simulation.groups import untrue_groups
 from tests.simulation.recount import recounted
 from tests.simulation.truth import untrue_bounds
 
@@ -42,6 +43,8 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
         for problem in untrue_bounds(works, run):
             world.breach(f"bounds: {problem}")
         world.note(f"run {run.run_id} {run.status} {run.rounds} {run.upper} {run.lower}")
+    for problem in untrue_groups(works, runs):
+        world.breach(f"groups: {problem}")
     report = works.store.audit.verify_chain()
     if not report.ok:
         world.breach(f"audit: {report.problem}")

@@ -27,6 +27,10 @@ from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.dataset import Dataset, build_dataset
+from services.site_agent.vault.records.exposure_record import ExposureRecord
+from services.site_agent.vault.records.row_batches import RowBatches
+from services.site_agent.vault.sources.csv_source import read
 from tests.simulation.disk import LedgerOs
 from tests.simulation.modes import AUDITOR
 from tests.simulation.processes import Process
@@ -48,6 +52,8 @@ POLICY = SitePolicy(
 )
 OF_BEFORE = 0.25
 """Share of the plants whose agents are of an earlier version."""
+GROUPS_FROM, GROUPED = 60_000, 0.25
+"""The first seed of which some plants' rows come and go by groups (``min_new_rows``), and their share."""
 AGAIN_SECONDS = 1.5
 """A process that ended is started again so much later."""
 
@@ -70,21 +76,50 @@ class Plant:
     def __post_init__(self) -> None:
         self._draw = self.world.stream(f"rows of {self.site_id}")
         self.of_before = self.world.stream(f"version of {self.site_id}").random() < OF_BEFORE
+        self._groups = self.world.stream(f"groups of {self.site_id}")
+        grouped = self.world.seed >= GROUPS_FROM and self._groups.random() < GROUPED
+        self.policy = POLICY.model_copy(update={"min_new_rows": self._groups.choice((2, 3, 5)) if grouped else 1})
         self.folder.mkdir(parents=True)
         self.measure()
         self.key = self.new_key()
 
     def measure(self) -> None:
-        """Have other rows than before; ``revisions`` keeps them all, as CSV."""
-        draw, classes = self._draw, self.asset_type.class_names
-        lines = ["flow,pressure,label"]
-        shift = 0.6 * draw.random()
-        for number in range(ROWS):
+        """Have other rows than before; ``revisions`` keeps them all, as CSV.
+
+        Where rows come and go by groups, half of the times a few rows are others, and all else stays.
+        """
+        if self.revisions and self.policy.min_new_rows > 1 and self._groups.random() < 0.5:
+            draw, lines = self._groups, self.revisions[-1].splitlines()
+            numbers = draw.sample(range(ROWS), draw.randint(1, 5))
+        else:
+            draw, lines, numbers = self._draw, ["flow,pressure,label", *[""] * ROWS], list(range(ROWS))
+        classes, shift = self.asset_type.class_names, 0.6 * draw.random()
+        for number in numbers:
             centre = 3.0 * (number % len(classes)) / (len(classes) - 1) - 1.5
             values = [round(max(-4.9, min(4.9, centre * scale + shift + draw.gauss(0, 1.2))), 4) for scale in (1, 0.4)]
-            lines.append(f"{values[0]},{values[1]},{classes[number % len(classes)]}")
+            lines[1 + number] = f"{values[0]},{values[1]},{classes[number % len(classes)]}"
         self.revisions.append("\n".join(lines) + "\n")
         (self.folder / "rows.csv").write_text(self.revisions[-1])
+
+    def seen(self, revision: int) -> Dataset:
+        """Rows of a revision that a run sees, or saw when it was the newest: groups change so that this stays."""
+        path = self.folder / "looked-at.csv"
+        path.write_text(self.revisions[revision])
+        dataset = build_dataset(read(CsvSource(kind="csv", path=path), self.asset_type), self.asset_type)
+        if self.policy.min_new_rows == 1:
+            return dataset
+        record = ExposureRecord(self.exposure, looking=True)
+        batches = RowBatches(self.exposure, record.secret(), self.policy.min_new_rows, looking=True)
+        try:
+            return batches.seen(dataset)
+        finally:
+            batches.close()
+            record.close()
+
+    @property
+    def exposure(self) -> Path:
+        """The file of the vault's records."""
+        return self.folder / "exposure.sqlite"
 
     @property
     def ledger(self) -> Path:
@@ -137,11 +172,9 @@ class Plant:
         sign, key = signer(seed), public_key(seed)
         source = CsvSource(kind="csv", path=self.folder / "rows.csv")
         with Ledger(self.ledger) as ledger:
-            egress = Egress(ledger, sign, POLICY.max_message_bytes)
-            masks = MaskedRuns(self.site_id, key, sign, POLICY)
-            door = LocalRound(
-                self.site_id, source, self.asset_type, POLICY, egress, self.folder / "exposure.sqlite", masks
-            )
+            egress = Egress(ledger, sign, self.policy.max_message_bytes)
+            masks = MaskedRuns(self.site_id, key, sign, self.policy)
+            door = LocalRound(self.site_id, source, self.asset_type, self.policy, egress, self.exposure, masks)
             try:
                 hello = Hello(site_id=self.site_id, version="simulated")
                 address = Address(self.site_id, ("sim",), seed, key, None, needs_tls=False)

@@ -9,9 +9,12 @@ from functools import cache
 
 import pytest
 
+from services.site_agent.vault.isolation.row_groups import next_version
+from services.site_agent.vault.records import row_batches
 from tests.simulation.fuzz import fuzz
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.planted import MISTAKES, planted
+from tests.simulation.plants import GROUPS_FROM
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.rotations import rotations
 from tests.simulation.soak import outcomes, soak
@@ -29,6 +32,9 @@ FOUND_BY = {
 """Cheap ones, each with a seed that finds it; ``python -m tests.simulation --planted all`` finds all."""
 TWICE = (16, 19)
 """Seeds that are played again; 19 opens answers to an auditor, in boxes whose keys are drawn for one message."""
+
+GROUPED_SEED = 60123
+"""Weeks in which few rows of a plant change that shows them by fives."""
 
 
 @cache
@@ -63,6 +69,14 @@ def test_a_planted_mistake_is_found(name: str, seed: int) -> None:
     assert sound(seed).broken == ()
     with planted(name):
         assert simulate(seed).broken != ()
+
+
+def test_rows_that_come_or_go_by_fewer_than_their_plant_says_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of seeds from ``GROUPS_FROM`` on, which the planted mistakes do not come to."""
+    assert sound(GROUPED_SEED).broken == () and GROUPED_SEED > GROUPS_FROM
+    monkeypatch.setattr(row_batches, "next_version", lambda groups, rows, least: next_version(groups, rows, 1))
+    (found,) = simulate(GROUPED_SEED).broken
+    assert "plant-1 showed versions that differ by 2 rows, not by 5 or more" in found
 
 
 def test_every_planted_text_stands_in_the_product() -> None:

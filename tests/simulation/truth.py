@@ -23,9 +23,8 @@ from services.contracts.history.run import Run, SiteTermsRecord
 from services.contracts.versions.model_version import ModelVersion
 from services.coordinator.run_state.terms import site_spec
 from services.site_agent.answers.local_solve import head_risks, lifted, site_problems
-from services.site_agent.settings import CsvSource
-from services.site_agent.vault.dataset import Part, build_dataset
-from services.site_agent.vault.sources.csv_source import read
+from services.site_agent.vault.dataset import Part
+from tests.simulation.groups import differ
 
 if TYPE_CHECKING:
     from tests.simulation.works import Works
@@ -65,16 +64,14 @@ def reused_of_other_rows(works: Works, run: Run) -> Iterator[str]:
     groups = {each.name: each.sites for each in run.start.cohorts}
     for name in works.invariants.steps.reused.get(run.run_id, ()):
         for site in groups.get(name, (name,)):
-            if site in now and now[site] != then[site]:
+            if site in now and differ(works.plants[site], now[site], then[site]):
                 yield f"run {run.run_id[:8]} keeps cuts of {name}, and the rows of {site} are others"
 
 
 def rows_of(works: Works, run: Run, site: SiteTermsRecord) -> Part:
     """The training rows that a site had when it joined a run."""
     plant = works.plants[site.site_id]
-    path = plant.folder / "looked-at.csv"
-    path.write_text(plant.revisions[works.rows_of[run.run_id][site.site_id]])
-    return build_dataset(read(CsvSource(kind="csv", path=path), works.asset_type), works.asset_type).train
+    return plant.seen(works.rows_of[run.run_id][site.site_id]).train
 
 
 def planes_before(version: ModelVersion) -> FloatArray:

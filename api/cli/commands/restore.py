@@ -55,6 +55,10 @@ def run(args: argparse.Namespace) -> int:
         f"the audit trail holds with its {done.manifest.audit_events} events"
     )
     champions = (f"champion of {model}: version {version}" for model, version in done.champions.items())
-    unfinished = (f"run {run_id} is unfinished; it goes on with `ballast up`" for run_id in done.unfinished)
+    unfinished = (
+        f"run {run_id} is unfinished; it goes on with `ballast up` "
+        f"(where it is not wanted: `ballast run cancel {run_id}`)"
+        for run_id in done.unfinished
+    )
     tell(args, value, said, *champions, *unfinished, *done.unlearned, *(f"note: {note}" for note in done.notes))
     return 0

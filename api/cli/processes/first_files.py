@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
+import shutil
 import sys
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
 from services.bus.certificates import ensure_certificates
-from services.bus.cluster import make_cluster, read_server
+from services.bus.cluster import Member, make_cluster, read_server
 from services.bus.configuration import TlsFiles, write_atomically
 from services.contracts.errors import BallastError, ConflictError
 from services.identity.server_secrets import ServerSecrets
@@ -34,12 +35,18 @@ def are_made(folder: Path) -> bool:
 
 
 def make_files(folder: Path, servers: list[str], host_names: list[str], database_host: str) -> None:
-    """Write all files; ``ConflictError`` where the folder holds them already, for databases know the old passwords."""
+    """Write all files; ``ConflictError`` where the folder holds them already, for databases know the old passwords.
+
+    Who was killed before the first password was written is gone on from: nothing has used what he made.
+    """
     if are_made(folder):
         raise ConflictError(f"{folder} holds the files of a deployment already; they are made once")
     private_folder(folder)
     members = [read_server(text if "=" in text else f"{text}={text}") for text in servers]
-    make_cluster(folder / "nats", [replace(each, host_names=(*each.host_names, *host_names)) for each in members])
+    nats, names = folder / "nats", {each.name for each in members}
+    begun = nats.exists() and not (folder / "postgres-password").exists()
+    if not begun or names != {path.name for path in nats.iterdir() if path.is_dir()}:
+        _make_servers(nats, [replace(each, host_names=(*each.host_names, *host_names)) for each in members])
     ensure_certificates(TlsFiles(private_folder(folder / "api")), [*host_names, "api"], "API")
     ServerSecrets(folder / "servers").make()
     write_atomically(folder / "postgres-password", secrets.token_hex(32) + "\n")
@@ -51,6 +58,16 @@ def make_files(folder: Path, servers: list[str], host_names: list[str], database
         statements += [f"CREATE USER {name} PASSWORD '{password}';", _DATABASE.format(name=name),
                        f"REVOKE ALL ON DATABASE {name} FROM PUBLIC;"]
     write_atomically(folder / "databases.sql", "\n".join(statements) + "\n")
+
+
+def _make_servers(folder: Path, members: list[Member]) -> None:
+    """Make the files of the NATS servers, whole or not at all; ``ConflictError`` where there are some."""
+    if folder.exists():
+        raise ConflictError(f"{folder} holds the files of a cluster already; name another folder")
+    making = folder.with_name(f".{folder.name}-in-the-making")
+    shutil.rmtree(making, ignore_errors=True)
+    make_cluster(making, members)
+    making.rename(folder)
 
 
 def secret_manifest(folder: Path, name: str) -> str:

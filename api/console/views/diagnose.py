@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from api.backend.wiring import Backend
 from models.basics import TransportNorm
+from services.contracts.delimiters import other_delimiter
 from services.contracts.documents import to_plain
 from services.contracts.errors import InvalidInputError
 from services.contracts.evaluation.calibrated import UNLIKE
@@ -21,8 +22,6 @@ from services.predictor.predictor import Predictor
 
 MOST_ROWS: Final = 500
 """Rows of CSV text that a page shows."""
-_OTHERS: Final = (";", "\t", "|")
-"""What other tables divide their cells by."""
 _SHARE: Final = {"l1": 1.0, "l2": 0.5, "linf": 0.0}
 """Moves of P readings, all of one size, are P to this power times as long as one of them."""
 
@@ -136,7 +135,7 @@ def samples_of(text: str) -> list[dict[str, float]]:
     if len(lines) < 2:
         raise InvalidInputError("CSV: a line with the names of the readings is needed, and a line for each measurement")
     names = [name.strip() for name in lines[0][1]]
-    if other := next((mark for mark in _OTHERS if len(names) == 1 and mark in names[0]), None):
+    if other := other_delimiter(names, ","):
         raise InvalidInputError(f"CSV: values are divided by {other!r}, commas are needed, and points in numbers")
     rows = [(number, row) for number, row in lines[1:] if any(cell.strip() for cell in row)]
     if len(set(names)) != len(names):

@@ -13,20 +13,20 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from services.contracts.errors import ConflictError, InvalidInputError
+from services.contracts.keys.once import written_once
 
 PUBLIC_KEY_LENGTH = 56  # characters: 35 bytes (prefix, key, checksum) in base 32
 
 
 def new_seed_file(path: Path) -> str:
-    """Write a new user seed (mode 0600) and return its public key; ``ConflictError`` where a file is there."""
+    """Write a new user seed (mode 0600), whole or not at all, and return its public key.
+
+    ``ConflictError`` where a file is there.
+    """
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise ConflictError(f"{path} exists already; a key is never overwritten") from None
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(bytes(seed) + b"\n")
+    if not written_once(path, bytes(seed) + b"\n"):
+        raise ConflictError(f"{path} exists already; a key is never overwritten")
     return public_key(path)
 
 

@@ -40,6 +40,9 @@ class SessionProvider(Protocol):
     def write(self) -> AbstractContextManager[Session]:
         """Session for writing; committed on leaving, rolled back on an exception."""
 
+    def write_for_certain(self) -> AbstractContextManager[Session]:
+        """The same; a commit whose answer was lost is looked for."""
+
 
 class Repository:
     """Rows of one kind; each method is one transaction, or a part of the one that the scope holds."""
@@ -110,6 +113,8 @@ class UnitOfWork:
     def write(self) -> Iterator[Session]:
         """Session of the unit; its owner commits."""
         yield self._session
+
+    write_for_certain = write
 
 
 def utc_now(session: Session) -> datetime:

@@ -165,10 +165,11 @@ class RunRepository(RoundRepository, LeaseRepository):
         that tuned alone has none, and takes none's place.
         ``InvalidInputError`` for a status that is not final, ``ConflictError`` where the run has ended with another, or
         (``OVERTAKEN``) where an ``owner`` is given whose lease on it became another's: what ended there is not the run.
+        An end whose commit was answered to nobody stands and is given back: no later try would find the run unfinished.
         """
         if status not in FINAL:
             raise InvalidInputError(f"a run ends {', '.join(FINAL)}, not {status}")
-        with self._scope.write() as session:
+        with self._scope.write_for_certain() as session:
             row = run_row(session, run_id, lock=True)
             if row.status in FINAL and row.status != status:
                 raise ConflictError(f"run {run_id} has ended already: {row.status}")

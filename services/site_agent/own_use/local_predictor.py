@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ HEADER = "row,fault_class,severity,robustness_radius"
 SETS_HEADER = ",class_set,coverage,probability,abstained,reason"
 ESTIMATE_HEADER = "row,value,unit,low,high,confidence"
 CONFORMAL_HEADER = ",conformal_low,conformal_high,coverage,abstained,reason"
+_ENDLESS = {"robustness_radius": "inf"}
+"""What the table has for a number that JSON and the OEM's API have none for (null)."""
 _DIGITS = {"probability": ".4g"}
 """How a number of the table is written where not with six digits."""
 
@@ -96,7 +99,7 @@ def check_coverage(version: ModelVersion, coverage: float | None) -> None:
 def _word(name: str, value: Any) -> str:
     match value:
         case None:
-            return ""
+            return _ENDLESS.get(name, "")
         case bool():
             return "yes" if value else "no"
         case float():
@@ -128,7 +131,8 @@ def _classes(version: ModelVersion, features: FloatArray, coverage: float | None
         ]
     for number, radius, besides in zip(classes, radii.tolist(), more, strict=True):
         fault = faults[number]
-        yield {"fault_class": fault.name, "severity": fault.severity, "robustness_radius": radius, **besides}
+        finite = radius if math.isfinite(radius) else None  # no move changes the class: null, as the OEM's API says it
+        yield {"fault_class": fault.name, "severity": fault.severity, "robustness_radius": finite, **besides}
 
 
 def _trust(reason: str) -> dict[str, Any]:

@@ -160,12 +160,12 @@ def enrol(setup: SiteSetup, url: str, code_text: str) -> Enrolled:
         raise InvalidInputError("--proxy-auth opens a proxy: give --proxy too")
     proxy = None if setup.proxy is None else HttpProxy.of(setup.proxy, setup.proxy_auth)
     server = Server.of(url, code.certificate, proxy)
-    setup = replace(setup, site_id=code.site_id)
+    seed = setup.folder / WAITING_SEED
+    setup = replace(setup, site_id=code.site_id, seed=seed if seed.exists() else None)
     check_setup(setup, AUTHORITY, ASSET_TYPE)
     if setup.data is not None and not setup.data.exists():
         raise InvalidInputError(f"there are no data at {setup.data}; nothing was sent")
     made = [each for each in (setup.folder, *setup.folder.parents) if not each.exists()]
-    seed = setup.folder / WAITING_SEED
     try:
         key = public_key(seed) if seed.exists() else new_seed_file(seed)
     except OSError as error:

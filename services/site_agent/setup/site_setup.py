@@ -77,6 +77,8 @@ def create_site(setup: SiteSetup) -> str:
         setup.folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             path = setup.folder / name
+            if setup.seed is not None:  # what of it an enrolment wrote that was interrupted
+                path.unlink(missing_ok=True)
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)
                 file.write(text)
@@ -91,12 +93,21 @@ def create_site(setup: SiteSetup) -> str:
 
 
 def check_setup(setup: SiteSetup, *more: str) -> dict[str, str]:
-    """Text of each file but the key's; raises as :func:`create_site` does, also for ``more`` files; writes nothing."""
+    """Text of each file but the key's; raises as :func:`create_site` does, also for ``more`` files; writes nothing.
+
+    Where the key of an enrolment waits, files may be there that it wrote, whole or in part, before it was interrupted.
+    """
     texts = _texts(setup)
     for name in (*texts, *more, SEED):
-        if (setup.folder / name).exists():
-            raise ConflictError(f"{setup.folder / name} exists already; nothing is overwritten")
+        path = setup.folder / name
+        if path.exists() and not (setup.seed is not None and name != SEED and _may_go_on(setup, path, texts)):
+            raise ConflictError(f"{path} exists already; nothing is overwritten")
     return texts
+
+
+def _may_go_on(setup: SiteSetup, path: Path, texts: dict[str, str]) -> bool:
+    """Whether a file is what an interrupted enrolment wrote; before the OEM's package is there nobody knows that."""
+    return setup.package is None or (path.is_file() and texts[path.name].encode().startswith(path.read_bytes()))
 
 
 def _texts(setup: SiteSetup) -> dict[str, str]:

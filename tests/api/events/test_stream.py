@@ -54,7 +54,7 @@ class Stream:
 
 
 @contextmanager
-def following(world: Any, server: str, role: Role = Role.OPERATOR, last: int | None = None, **query: Any) -> Any:
+def following(world: Any, server: str, role: Role = Role.OPERATOR, last: int | str | None = None, **query: Any) -> Any:
     headers = {"Authorization": f"Bearer {world.tokens[role]}"}
     if last is not None:
         headers["Last-Event-ID"] = str(last)
@@ -107,6 +107,18 @@ def test_who_was_cut_goes_on_where_it_was(world: Any, server: str) -> None:
         assert [each["event"] for each in stream.take(5)] == KINDS, "none twice, none left out"
     with following(world, server, after=numbers[-2], kind=["run.failed"], plan="live") as stream:
         assert stream.next()["data"]["number"] == numbers[-1]
+
+
+def test_an_empty_number_is_none(world: Any, server: str) -> None:
+    a_run(world)
+    numbers = [event.number for event in world.backend.store.events.after(0)]
+    with following(world, server, last="", after=numbers[-2]) as stream:
+        assert stream.next()["data"]["number"] == numbers[-1], "the query's number holds"
+    with following(world, server, last="") as stream:
+        a_run(world, "later")
+        assert [each["event"] for each in stream.take(5)] == KINDS, "from now on"
+    headers = {"Authorization": f"Bearer {world.tokens[Role.OPERATOR]}", "Last-Event-ID": "x"}
+    assert httpx.get(f"{server}/v1/events", headers=headers, timeout=PATIENCE).status_code == 422
 
 
 def test_who_comes_too_late_is_told_that_events_are_missing(world: Any, server: str) -> None:

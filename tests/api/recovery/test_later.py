@@ -86,6 +86,8 @@ def test_plants_that_left_since_leave_again(service: Path, tmp_path: Path, later
         unlearn(backend, "leak", "harbour")
     done = restored(file, service, later, tmp_path)
     assert len(done.unlearned) == 3 and done.notes == []
+    assert [caught.run_id in line for line in done.unlearned] == [True, False, False], "said once, where it was ended"
+    assert f"; run {caught.run_id}, caught in the middle by the backup, does not go on" in done.unlearned[0]
     with open_backend(Settings.load(tmp_path / "new", NOWHERE)) as backend:
         store = backend.store
         assert {each.site_id for each in store.sites.list_sites() if each.status == "removed"} == {
@@ -124,6 +126,25 @@ def test_what_was_not_wanted_is_not_done_again_and_what_else_was_ended_is_told(
     with open_backend(Settings.load(tmp_path / "new", NOWHERE)) as backend:
         assert {each.status for each in backend.store.sites.list_sites()} == {"active"}
         assert backend.store.leavings.due() == [] and backend.store.runs.unfinished_runs() == []
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_a_run_that_was_cancelled_since_goes_on_and_that_is_told(service: Path, tmp_path: Path, later: str) -> None:
+    with open_backend(Settings.load(service, NOWHERE)) as backend:
+        caught = {name: backend.store.runs.create_run(backend.store.plans.get(name).plan) for name in ("wear", "leak")}
+        file = backed_up(service, tmp_path / "b")
+        ended = caught["wear"].run_id
+        runs.cancel(backend, ADA, ended, "the bench was wrong")
+        backend.store.runs.finish_run(ended, "cancelled", "an operator cancelled the run")
+        backend.store.runs.finish_run(caught["leak"].run_id, "completed", "done")
+        spare = backend.store.runs.create_run(backend.store.plans.get("wear").plan).run_id  # no backup has it
+        runs.cancel(backend, ADA, spare)
+    done = restored(file, service, later, tmp_path)
+    assert set(done.unfinished) == {each.run_id for each in caught.values()}
+    (note,) = done.notes
+    assert f"run.cancel of run:{ended} (the bench was wrong); it is as before that, and goes on" in note
+    assert f"`ballast run cancel {ended}`" in note
+    assert main(["run", "cancel", ended, "--home", str(tmp_path / "new")]) == 0, "also before anything is started"
 
 
 def test_what_a_restore_sends_to_trains_and_lets_in_again_is_told(service: Path, tmp_path: Path) -> None:

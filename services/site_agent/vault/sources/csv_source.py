@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
+from services.contracts.delimiters import other_delimiter
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.sources.table import RawTable, check_finite, read_columns, read_features
-
-_DELIMITERS = (";", "\t", ",", "|")
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,7 @@ def _read_cells(source: CsvSource) -> _CsvCells:
 
 def _check_delimiter(source: CsvSource, header: list[str]) -> None:
     """Refuse a header of one cell that holds what other files divide their cells by."""
-    if len(header) != 1:
-        return
-    other = next((mark for mark in _DELIMITERS if mark != source.delimiter and mark in header[0]), None)
+    other = other_delimiter(header, source.delimiter)
     if other is None:
         return
     decimal = "" if other == "," else ', and decimal = "," where numbers are written with a comma'

@@ -126,7 +126,8 @@ def test_a_restore_hands_on_what_was_asked_and_tells_all_that_is_to_be_known(
     said, _, document = capsys.readouterr().out.partition("{")
     assert said.splitlines() == [
         f"{home}: the state of 2026-03-04 05:06:07+00:00; 7 rows, 8 files; the audit trail holds with its 9 events",
-        "champion of wear: version 3", "run r1 is unfinished; it goes on with `ballast up`",
+        "champion of wear: version 3",
+        "run r1 is unfinished; it goes on with `ballast up` (where it is not wanted: `ballast run cancel r1`)",
         "site east was unlearned again", "note: no later state was named",
     ]
     assert json.loads("{" + document) == {

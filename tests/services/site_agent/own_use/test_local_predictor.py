@@ -84,7 +84,7 @@ def test_the_radius_of_a_network_is_in_the_models_own_norm(version: ModelVersion
     )
 
 
-def test_a_radius_without_end_is_a_word_in_every_form_of_json(
+def test_a_radius_without_end_is_null_in_every_form_of_json_as_in_the_oems_api(
     version: ModelVersion, write_csv: Callable[..., Path], make_table: Any, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -102,4 +102,8 @@ def test_a_radius_without_end_is_a_word_in_every_form_of_json(
     answer = json.loads(capsys.readouterr().out.splitlines()[0], parse_constant=refused)
     assert main([*asked, str(write_csv([row[:3] for row in rows])), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out, parse_constant=refused)["rows"]
-    assert answer["robustness_radius"] == row["robustness_radius"] == "Infinity"
+    sample = json.loads(lines.read_text())
+    assert answer["robustness_radius"] is row["robustness_radius"] is None
+    assert Predictor(flat).diagnose([sample])[0].robustness_radius is None
+    assert main([*asked, str(write_csv([row[:3] for row in rows]))]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split(",")[3] == "inf", "a table has no null"

@@ -74,6 +74,21 @@ def test_a_line_that_does_not_fit_is_told_and_the_next_is_answered(
     assert (end["lines"], end["answered"], end["refused"]) == (12, 1, 11)
 
 
+@pytest.mark.parametrize(("lines", "code"), [(["{", "[]"], 1), (["{", "good"], 0), ([""], 0)])
+def test_a_stream_of_which_no_line_was_answered_ends_with_1(
+    model_file: Path, oem: tuple[Path, str], make_table: Any, tmp_path: Path, lines: list[str], code: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good = json.dumps(dict(zip(make_table(1)[0][:3], map(float, make_table(1)[1][:3]), strict=True)))
+    stream = tmp_path / "x.ndjson"
+    stream.write_text("\n".join(good if each == "good" else each for each in lines))
+    arguments = ["diagnose", "--model", str(model_file), "--oem-key", oem[1], "--input", str(stream)]
+    assert main(arguments) == code
+    found = capsys.readouterr()
+    assert streamed(found.out)[-1]["end"] is True
+    assert found.err == ("ballast-site: no line was answered; each says why\n" if code else "")
+
+
 def test_what_was_clipped_and_what_is_not_measured_is_said(
     model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -280,6 +280,34 @@ def test_a_key_that_the_oem_may_have_is_not_thrown_away(
     assert server.keys()[site] == key == public_key(folder / "site.nk")
 
 
+def test_an_enrolment_that_was_interrupted_while_it_wrote_goes_on(
+    server: Oem, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is moved last; what stands beside it then is written anew, unless somebody else wrote it."""
+    word, folder = server.code("plant-9", capsys), tmp_path / "p"
+    command = ["enrol", "--url", server.url, "--code", word, "--dir", str(folder)]
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        assert main(command) == 130
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(whole) == {"site.toml", "policy.toml", "asset_type.toml", "ca.pem", enrol.WAITING_SEED}
+    (folder / "asset_type.toml").write_bytes(whole["asset_type.toml"][:100])  # as after a power cut
+    (folder / "ca.pem").unlink()
+    (folder / "policy.toml").write_text("# mine\n")
+    assert "policy.toml exists already" in refused(capsys, *command[1:])
+    assert (folder / "policy.toml").read_text() == "# mine\n" and (folder / enrol.WAITING_SEED).exists()
+    (folder / "policy.toml").unlink()
+    assert main(command) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name in whole} == {
+        name: text for name, text in whole.items() if name != enrol.WAITING_SEED
+    }
+    assert server.keys()["plant-9"] == public_key(folder / "site.nk")
+
+
 def test_a_plant_that_lost_its_key_comes_back_while_the_others_stay(
     server: Oem, tmp_path: Path, capsys: Capture
 ) -> None:
