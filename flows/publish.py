@@ -114,7 +114,8 @@ def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion)
             actor=actor, role=None, action="model.promote", target=f"model:{version.name}", reason=reason,
             after={"version": version.version},
         )
-        context.registry.promote(version.name, version.version, actor=actor, reason=reason)
+        gone = {each for _, each in unit.model_versions.forgotten({version.name})}
+        context.registry.promote(version.name, version.version, actor=actor, reason=reason, without=gone)
         before = context.registry.aliases(version.name).get(PREVIOUS)
         unit.model_versions.follow_alias(version.name, PREVIOUS, before, actor, reason)
     return f"version {version.version} is champion"

@@ -54,7 +54,7 @@ def is_due(context: FlowContext, run: Run) -> bool:
         return False
     if run.status == "failed" and _is_back(context, run.leaving.site_id):
         return False
-    if run.leaving.at_once and (run.status == "completed" or is_archived(context, run.plan.name)):
+    if _waits_for_nobody(context, run):
         return True
     alias = context.store.model_versions.alias(run.plan.name, CHAMPION)
     if alias is None or alias.version is None:
@@ -64,6 +64,12 @@ def is_due(context: FlowContext, run: Run) -> bool:
     except NotFoundError:
         return False
     return not has_plant(champion, run.leaving.site_id)
+
+
+def _waits_for_nobody(context: FlowContext, run: Run) -> bool:
+    """Whether versions with the plant of a run go also where one of them is champion."""
+    assert run.leaving is not None
+    return run.leaving.at_once and (run.status == "completed" or is_archived(context, run.plan.name))
 
 
 def _is_back(context: FlowContext, site: str) -> bool:
@@ -85,14 +91,21 @@ def forget(context: FlowContext, run: Run, forget_tables: ForgetTables, owner: s
     """Delete the versions with the plant, then all else that is there of it; with an audit entry at the end.
 
     The store comes last: what could not be deleted elsewhere keeps the forgetting due. None where the ``owner`` of the
-    run's lease is another by now, who goes on with it.
+    run's lease is another by now, who goes on with it, or where somebody made a version with the plant champion again
+    since it was looked whether it is due.
     """
     assert run.leaving is not None
+    at_once = _waits_for_nobody(context, run)
     name, site, left = run.plan.name, run.leaving.site_id, list[str]()
     numbers = versions_with(context, name, site)
     made = "made a version without" if run.status == "completed" else "was of"
     reason = f"run {run.run_id} {made} a plant that left"
     with context.store.atomic() as unit:
+        unit.audit.take_turn()  # promotions on their way come first, and later ones find the versions marked
+        champion = unit.model_versions.alias(name, CHAMPION)
+        if champion is not None and champion.version in numbers and not at_once:
+            LOG.info("model %s: version %s is champion again; its plant that left waits", name, champion.version)
+            return None
         # Before they are deleted: whoever is killed in between finds them no more, and could not say which they were.
         unit.model_versions.mark_forgotten(name, numbers, "forgotten with a plant that left")
         for alias in (CHAMPION, PREVIOUS):

@@ -24,9 +24,7 @@ def promote(
     plan does not hold, its audit among them, and ``ignore_gates`` is not set.
     """
     number = backend.registry.resolve(name, version)
-    before = champion_of(backend, name)
-    if before == number:
-        raise ConflictError(f"version {number} of model {name} is champion already")
+    _champion_before(backend, name, number)
     gates = None
     if not ignore_gates:
         run = _run(backend, name, number)
@@ -34,21 +32,25 @@ def promote(
         gates, audited = run.plan.gates, audit_gate(run.plan, partial(cohorts_of, run), kept)
         if audited is not None and not audited.holds:
             raise ConflictError(f"version {number} of model {name} is not promoted: audit: {audited.reason}")
-    change = ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
     with backend.store.atomic() as store:
+        store.audit.take_turn()
+        before = _champion_before(backend, name, number)
+        change = ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
         _note(store, actor, "model.promote", change, ignore_gates=ignore_gates)
+        gone = {each for _, each in store.model_versions.forgotten({name})}
         # Last, inside the transaction: when the registry says no, nothing was noted.
-        backend.registry.promote(name, number, gates=gates, actor=actor.name, reason=reason)
+        backend.registry.promote(name, number, gates=gates, actor=actor.name, reason=reason, without=gone)
         _follow(backend, store, change)
     return change
 
 
 def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> ChampionChange:
     """Make the champion before this one champion again; ``ConflictError`` when there is none."""
-    before = champion_of(backend, name)
     with backend.store.atomic() as store:
         store.audit.take_turn()
-        restored = backend.registry.rollback(name, actor=actor.name, reason=reason)
+        before = champion_of(backend, name)
+        gone = {each for _, each in store.model_versions.forgotten({name})}
+        restored = backend.registry.rollback(name, actor=actor.name, reason=reason, without=gone)
         change = ChampionChange(
             model=name, version=restored.version, previous_version=before, actor=actor.name, reason=reason
         )
@@ -63,6 +65,14 @@ def champion_of(backend: Backend, name: str) -> str | None:
         return backend.registry.resolve(name, CHAMPION)
     except NotFoundError:
         return None
+
+
+def _champion_before(backend: Backend, name: str, number: str) -> str | None:
+    """Champion before a promotion; ``ConflictError`` where it is the version to be promoted."""
+    before = champion_of(backend, name)
+    if before == number:
+        raise ConflictError(f"version {number} of model {name} is champion already")
+    return before
 
 
 def _run(backend: Backend, name: str, number: str) -> Run:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, NotFoundError
 from services.contracts.history.run import RoundRecord, Run
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.gates import Gates
@@ -96,12 +96,14 @@ class ModelRegistry:
             return self._store.load(entry)
 
     def promote(
-        self, name: str, version: str, *, gates: Gates | None = None, actor: str = "", reason: str = ""
+        self, name: str, version: str, *, gates: Gates | None = None, actor: str = "", reason: str = "",
+        without: Collection[str] = (),
     ) -> ModelVersion:
         """Make a version (a number or an alias) champion; one that is champion already stays it.
 
         The alias changes in one write: a reader sees the old champion or the new one. Of two promotions at the same
-        time from two processes the later write wins, and the line of champions stays good.
+        time from two processes the later write wins, and the line of champions stays good. ``without``: versions that
+        are being deleted, and count as gone.
 
         Raises
         ------
@@ -112,7 +114,10 @@ class ModelRegistry:
         """
         with self._writing, mlflow_errors(f"promote version {version} of model {name}"):
             entry = self._store.entry(name, version)
-            number, promoted = str(entry.version), self._store.load(entry)
+            number = str(entry.version)
+            if number in without:
+                raise NotFoundError(f"version {number} of model {name} is deleted with a plant that left")
+            promoted = self._store.load(entry)
             failed = failed_gates(check_gates(gates, promoted)) if gates else ""
             if failed:
                 raise ConflictError(f"version {number} of model {name} is not promoted: {failed}")
@@ -122,12 +127,16 @@ class ModelRegistry:
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), aliases.get(labels.CHAMPION))
             after = history.promoted(line, number)
             self._store.tag(name, labels.CHAMPIONS, history.render(after))
-            self._set_champion(name, after, aliases, self._existing(name))
+            self._set_champion(name, after, aliases, self._existing(name, without))
             self._note(name, number, "promoted", actor, reason)
             return promoted
 
-    def rollback(self, name: str, *, actor: str = "", reason: str = "") -> ModelVersion:
+    def rollback(
+        self, name: str, *, actor: str = "", reason: str = "", without: Collection[str] = ()
+    ) -> ModelVersion:
         """Make the champion before this one champion again, and so on back through the line of champions.
+
+        ``without``: versions that are being deleted, and count as gone.
 
         Raises
         ------
@@ -141,7 +150,7 @@ class ModelRegistry:
             champion = aliases.get(labels.CHAMPION)
             if champion is None:
                 raise ConflictError(f"model {name} has no champion to roll back from")
-            existing = self._existing(name)
+            existing = self._existing(name, without)
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), champion)
             after = history.rolled_back(line, existing)
             if not after:
@@ -225,9 +234,9 @@ class ModelRegistry:
         with mlflow_errors(f"read model {name}"):
             return str(self._store.entry(name, alias_or_version).run_id)
 
-    def _existing(self, name: str) -> frozenset[str]:
-        """Numbers of the versions that there are; those with a plant that left are deleted."""
-        return frozenset(str(entry.version) for entry in self._store.entries(name))
+    def _existing(self, name: str, without: Collection[str]) -> frozenset[str]:
+        """Numbers of the versions that there are; those with a plant that left are deleted, or about to be."""
+        return frozenset(str(entry.version) for entry in self._store.entries(name)) - frozenset(without)
 
     def _set_champion(
         self, name: str, line: tuple[str, ...], aliases: Mapping[str, str], existing: frozenset[str]

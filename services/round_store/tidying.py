@@ -24,9 +24,9 @@ def tidy(
     found = store.retention.forgettable(rounds_before, events_before, settings.keep_versions)
     if dry_run or not (found.runs or found.events):
         return found
-    rounds = sum(store.retention.drop_rounds(run_id) for run_id in found.runs)
-    events = store.retention.drop_events(events_before)
-    done = found.model_copy(update={"rounds": rounds, "events": events})
+    dropped = {run_id: count for run_id in found.runs if (count := store.retention.drop_rounds(run_id))}
+    rounds, events = sum(dropped.values()), store.retention.drop_events(events_before)
+    done = found.model_copy(update={"runs": tuple(dropped), "rounds": rounds, "events": events})
     store.audit.append(
         actor=actor, role=role, action=TIDIED, target="store",
         after={"runs": len(done.runs), "rounds": rounds, "events": events},

@@ -11,12 +11,26 @@ from typing import Any
 
 import pytest
 
+from api.backend.wiring import open_backend
+from api.models import service
 from flows import retrain
 from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from flows.wiring import FlowContext
+from services.contracts.errors import BallastError
 from services.contracts.history.run import Run
-from tests.flows.test_unlearning import GONE, no_tables, places_with, trained_without, unlearn
+from services.registry.labels import CHAMPION
+from tests.flows.test_unlearning import (
+    ADMIN,
+    GONE,
+    _promoted,
+    findings,
+    no_tables,
+    places_with,
+    rough,
+    trained_without,
+    unlearn,
+)
 from tests.flows.test_unlearning import works as works  # the plants and the model of those tests
 
 
@@ -89,3 +103,49 @@ def test_a_run_that_ended_is_not_another_process_s_while_a_plant_is_forgotten_at
     for name, stand_in in (("name_flow_run", named), ("drive", drive), ("forget_those_due", forget)):
         monkeypatch.setattr(retrain, name, stand_in)
     assert asyncio.run(retrain.retrain.fn("at-length", run.run_id)) == {"run_id": run.run_id}
+
+
+@pytest.mark.parametrize("back", ["promote", "rollback"])
+@pytest.mark.parametrize("when", ["looked", "marked"])
+def test_an_operator_who_goes_back_to_a_version_with_the_plant_meanwhile_has_a_champion(
+    works: Any, monkeypatch: pytest.MonkeyPatch, when: str, back: str
+) -> None:
+    """Before its versions are marked the plant waits again; after, they count as gone."""
+    context, before, stays = works.context, *_two_champions(works, "raced")
+    refused: list[str] = []
+
+    def goes_back() -> None:
+        with open_backend(context.settings) as other:
+            try:
+                if back == "promote":
+                    service.promote(other, ADMIN, "raced", before, "as it was", ignore_gates=True)
+                else:
+                    service.rollback(other, ADMIN, "raced", "as it was")
+            except BallastError as error:
+                refused.append(error.code)
+
+    target, call = (forgetting, "versions_with") if when == "looked" else (context.registry, "forget")
+    done = getattr(target, call)
+
+    def meanwhile(*given: Any) -> Any:
+        found = done(*given) if when == "looked" else None
+        goes_back()
+        return found if when == "looked" else done(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(target, call, meanwhile)
+        forgetting.forget_those_due(context, no_tables)
+    champion = before if when == "looked" else stays
+    assert len(refused) == (when == "marked") and len(context.store.leavings.due()) == (when == "looked")
+    assert context.store.model_versions.alias("raced", CHAMPION).version == champion
+    assert context.registry.get("raced", CHAMPION).version == champion
+    assert [found.said for found in findings(works, "raced")] == ["agrees with the store"]
+
+
+def _two_champions(works: Any, name: str) -> tuple[str, str]:
+    """The version with the plant, and the one without it that is champion after it."""
+    _, _, first = works.train(rough(works, name, auto_promote=False))
+    _promoted(works, first)
+    _, _, later = trained_without(works, unlearn(works, name)[1])
+    _promoted(works, later)
+    return first.version, later.version

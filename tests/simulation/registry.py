@@ -6,7 +6,7 @@ It outlives every process, as MLflow's own database does. A run is registered on
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,8 +65,10 @@ class Registry:
         """Any name will do."""
         return f"{name}-{version}"
 
-    def promote(self, name: str, version: str, *, actor: str = "", reason: str = "") -> ModelVersion:
-        """Make a version champion."""
+    def promote(
+        self, name: str, version: str, *, actor: str = "", reason: str = "", without: Collection[str] = ()
+    ) -> ModelVersion:
+        """Make a version champion; no plant leaves here."""
         self._reached()
         found = self._version(name, version)
         self._may_die("asked to promote", found)

@@ -84,11 +84,11 @@ class CohortSums:
         """Agree on keys where that is due, and have everybody prepare for the question's round.
 
         The accounts of the plants that did not: the round may begin without them, where the threshold of each cohort
-        is there, or be prepared once more.
+        is there, or be prepared once more. Who answered and waits for others of its cohort is none of them.
         """
         self._exchange.begin()
-        away = await self._agreements.prepare(question)
-        return self._exchange.accounts.of(away)
+        accounts = self._exchange.accounts.of(await self._agreements.prepare(question))
+        return tuple(each for each in accounts if each.status != "accepted") or accounts
 
     async def gather(self, question: Question, next_round: int | None) -> Summed:
         """Sums of the answers to the question, which every plant was to prepare for; the next round is prepared too."""

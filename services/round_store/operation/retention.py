@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from services.contracts.base import Contract
 from services.round_store.database.queries import rows_touched
 from services.round_store.database.session import Repository
+from services.round_store.operation.audit import hold_turn
 from services.round_store.tables.operation import EventRow
 from services.round_store.tables.runs import UNFINISHED_STATUSES, EvidenceRow, RoundRow, RunRow, SiteUpdateRow
 from services.round_store.tables.versions import AliasChangeRow, ModelVersionRow
@@ -48,10 +49,16 @@ class RetentionRepository(Repository):
             return Forgettable(runs=tuple(old), rounds=sum(old.values()), events=events)
 
     def drop_rounds(self, run_id: str) -> int:
-        """Drop the rounds of a finished run, and what the sites answered in them; how many. None of an unfinished."""
+        """Drop the rounds of a finished run, and what the sites answered in them; how many.
+
+        None of an unfinished run, nor of one that has become evidence since it was counted.
+        """
         with self._scope.write() as session:
             row = session.get(RunRow, run_id, with_for_update=True)
             if row is None or row.status in UNFINISHED_STATUSES:
+                return 0
+            hold_turn(session)  # a promotion that is on its way comes first
+            if session.scalar(select(_is_evidence(run_id))):
                 return 0
             session.execute(delete(SiteUpdateRow).where(SiteUpdateRow.run_id == run_id))
             return rows_touched(session.execute(delete(RoundRow).where(RoundRow.run_id == run_id)))
@@ -66,6 +73,13 @@ def _old_events(before: datetime) -> tuple[ColumnElement[bool], ColumnElement[bo
     """Events that may go. Without the newest, numbers would begin at 1 again, and webhooks be told of none of them."""
     newest = select(func.max(EventRow.number)).scalar_subquery()
     return EventRow.at < before, EventRow.number < newest
+
+
+def _is_evidence(run_id: str) -> ColumnElement[bool]:
+    """Whether a run's version ever bore an alias, or the run convicted a site."""
+    named = and_(ModelVersionRow.name == AliasChangeRow.name, ModelVersionRow.version == AliasChangeRow.version)
+    bore_an_alias = exists().where(named, ModelVersionRow.run_id == run_id)
+    return or_(exists().where(EvidenceRow.run_id == run_id), bore_an_alias)
 
 
 def _kept_runs(session: Session, keep_versions: int) -> set[str]:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from api.models import service
+from services.auditing.standing import audit_gate
 from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
 from tests.aliases import alias_history
@@ -119,3 +121,21 @@ def test_a_registry_that_fails_leaves_no_trace_in_the_store(world: Any, monkeypa
         assert (answer.status_code, answer.json()["detail"]) == (503, "the registry is away")
         assert "Retry-After" in answer.headers
     assert world.snapshot() == before
+
+
+def test_of_two_promotions_at_the_same_moment_the_later_follows_the_earlier_in_the_trail(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = world.new_model("both", 0.9, 0.93, 0.95)
+    promote(world, "both", version=first)
+    looked = audit_gate
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(service, "audit_gate", looked)
+        assert promote(world, "both", version=second).status_code == 200
+        return looked(*given)
+
+    monkeypatch.setattr(service, "audit_gate", meanwhile)
+    assert promote(world, "both", version=third).json()["previous_version"] == second
+    last, before, _ = world.backend.store.audit.list_events(target="model:both")
+    assert (last.before, before.before) == ({"champion": second}, {"champion": first})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,6 +73,34 @@ def test_an_unfinished_run_keeps_its_rounds_whoever_asks(
     store.runs.commit_round(make_record(run.run_id, 1), {})
     assert store.retention.drop_rounds(run.run_id) == 0
     assert rounds(store, [run.run_id]) == [1]
+
+
+@pytest.mark.parametrize("moment", ["before its turn", "on its way"])
+def test_rounds_of_a_version_that_is_promoted_while_others_are_dropped_stay(
+    store: RoundStore, runs: list[str], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """An operator goes back to an old version while a long tidying is at the runs before it."""
+    drop = store.retention.drop_rounds
+    begun, waits = threading.Event(), store.engine.dialect.name == "postgresql" and moment == "on its way"
+
+    def promote() -> None:
+        with store.atomic() as unit:
+            unit.model_versions.record_alias("weekly", "champion", "4", "me", "as it was")
+            begun.set()
+            time.sleep(0.3 if waits else 0.0)  # it moves the registry
+
+    promotion = threading.Thread(target=promote)
+
+    def dropped(run_id: str) -> int:
+        if run_id == runs[3]:
+            promotion.start()
+            begun.wait() if waits else promotion.join()
+        return drop(run_id)
+
+    monkeypatch.setattr(store.retention, "drop_rounds", dropped)
+    told = tidy(store, SETTINGS, actor="me", role=None, now=LATER)
+    promotion.join()
+    assert (told.runs, told.rounds, rounds(store, runs)) == ((runs[1],), 1, [1, 0, 1, 1, 1, 1])
 
 
 def test_numbers_of_events_go_on_where_all_before_are_old(store: RoundStore, plan: Plan) -> None:
