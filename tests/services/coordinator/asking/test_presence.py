@@ -58,10 +58,11 @@ def test_what_is_no_hello_of_the_site_counts_not(tmp_path: Path, caplog: pytest.
     frames = (
         encode(Hello(site_id="plant-1", version="1"), signer(other)), encode(Hello(site_id="plant-1", version="1")),
         encode(Hello(site_id="plant-2", version="1"), signer(tmp_path / "site.nk")), HOSTILE.encode(),
+        encode(Hello(site_id="plant-1", version="1" * presence.MAX_HELLO_BYTES), signer(tmp_path / "site.nk")),
     )
-    assert [heard(frame, key) for frame in frames] == [[], [], [], []]
+    assert [heard(frame, key) for frame in frames] == [[]] * 5
     lines = said(caplog)
-    assert len(lines) == 4 and all(line.isprintable() for line in lines)
+    assert len(lines) == 5 and all(line.isprintable() for line in lines)
 
 
 def test_a_site_that_says_hello_all_the_time_keeps_no_other_waiting(
