@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from services.coordinator.asking import openings
-from services.coordinator.asking.openings import ROUNDS_KEPT, SumRecords
+from services.coordinator.asking.openings import SumRecords
+from services.masking.committer import ROUNDS_KEPT
 
 
 def keep(records: SumRecords, name: str, agreement: str, *rounds: int) -> None:
