@@ -86,23 +86,7 @@ class ModelVersionRepository(Repository):
         if not reason.strip():
             raise InvalidInputError(f"moving the alias {alias} needs a reason")
         with self._scope.write() as session:
-            if version is not None:
-                _row(session, name, version)
-            last = _last_change(session, name, alias)
-            row = AliasChangeRow(
-                name=name,
-                alias=alias,
-                version=version,
-                previous_version=last.version if last else None,
-                actor=sentence(actor, 120),
-                reason=sentence(reason),
-                at=utc_now(session),
-            )
-            session.add(row)
-            session.flush()
-            if alias == "champion":
-                note(session, "model.promoted", plan=name, version=version, reason=reason)
-            return AliasChange.of_record(row)
+            return _record(session, name, alias, version, actor, reason)
 
     def follow_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange | None:
         """Record where an alias points now, if that is new; None where it is not, or the version is not the store's."""
@@ -112,7 +96,7 @@ class ModelVersionRepository(Repository):
                 return None
             if version is not None and session.get(ModelVersionRow, (name, version)) is None:
                 return None
-            return self.record_alias(name, alias, version, actor, reason)
+            return _record(session, name, alias, version, actor, reason)
 
     def alias(self, name: str, alias: str) -> AliasChange | None:
         """The last change of an alias: where it ought to point. None where it was never recorded."""
@@ -140,6 +124,26 @@ def tell_unfinished(session: Session, run_id: str, reason: str) -> None:
     for row in session.scalars(wanted):
         row.status, row.reason = "gates_failed", sentence(reason)
         note(session, "gate.refused", plan=row.name, run_id=run_id, version=row.version, reason=reason)
+
+
+def _record(session: Session, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange:
+    if version is not None:
+        _row(session, name, version)
+    last = _last_change(session, name, alias)
+    row = AliasChangeRow(
+        name=name,
+        alias=alias,
+        version=version,
+        previous_version=last.version if last else None,
+        actor=sentence(actor, 120),
+        reason=sentence(reason),
+        at=utc_now(session),
+    )
+    session.add(row)
+    session.flush()
+    if alias == "champion":
+        note(session, "model.promoted", plan=name, version=version, reason=reason)
+    return AliasChange.of_record(row)
 
 
 def _last_change(session: Session, name: str, alias: str) -> AliasChangeRow | None:

@@ -157,6 +157,21 @@ def test_the_conformal_interval_stands_beside_markovs_and_both_are_cut_to_the_ra
         Estimator(make_estimate()).estimate([sample], coverage=0.9)
 
 
+@pytest.mark.parametrize(("score", "strange"), [(0.5, False), (0.75, False), (0.25, False), (0.9, True), (0.1, True)])
+def test_an_estimate_is_strange_as_far_from_the_middle_of_the_targets_range_as_plants_counted(
+    make_estimate: Any, sample: dict[str, float], score: float, strange: bool
+) -> None:
+    grid, n = score_grid(), 300
+    held = {
+        "absolute": tuple(np.full(len(grid) - len(grid) // 2, n / (n + 1.0)).tolist()),
+        "size": tuple(np.where(grid >= 0.3, n, 0) / (n + 1.0)), "reach": tuple(np.where(grid >= 0.6, n, 0) / (n + 1.0)),
+    }
+    found = Calibration(kind="absolute", grid=tuple(grid.tolist()), groups=(CountedRows(n_test=n),), held=held)
+    changes = {"calibration": found, "weights": np.array([[0.0, 0.0, 0.0, 0.0, score]])}
+    (told,) = Estimator(make_estimate().model_copy(update=changes)).estimate([sample])
+    assert told.abstained == strange and ("its scores are larger" in told.reason) == strange
+
+
 @pytest.mark.parametrize(("shift", "end"), [(9.0, 5.0), (-9.0, 1.0)])
 def test_bare_values_are_cut_to_the_range_and_counted_like_estimates(
     make_estimate: Any, sample: dict[str, float], shift: float, end: float

@@ -10,6 +10,7 @@ from models.fairness.indices import INDICES
 from services.contracts.documents import to_plain
 from services.contracts.evaluation.fairness import WORST_SITE, FairnessGate
 from services.contracts.plans.gates import Gates
+from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import SiteScore
 from services.registry.gates import check_gates, failed_gates
@@ -45,6 +46,16 @@ def test_a_version_that_says_one_class_of_everything_does_not_pass_whatever_the_
     assert f"it says {three.asset_type.class_names[1]} of" in result.reason
     planes[2, 0] = 1.1
     assert check_gates(NONE, make_version(n_classes=3, weights=planes)) == ()
+
+
+def test_parameters_of_a_network_are_no_planes(make_version: MakeVersion) -> None:
+    """Its last number is a class's own, below that of the other: taken for a plane it would say one class of all."""
+    spec = TrainingSpec.model_validate({"loss": "cross_entropy", "network": {"hidden": 3}})
+    plain = make_version()
+    n_features = len(plain.asset_type.features)
+    weights = np.zeros((1, 3 * (n_features + 1) + 2 * 4))
+    weights[0, -1] = -5.0
+    assert check_gates(NONE, make_version(spec=spec, weights=weights)) == ()
 
 
 @pytest.mark.parametrize(("found", "holds"), [(9e-4, True), (1e-3, True), (1.0000001e-3, False), (math.nan, False)])

@@ -47,3 +47,10 @@ def test_a_death_between_the_two_writes_of_a_promotion_leaves_the_line_as_it_was
         written = history.promoted(line, new)
         healed = history.line_up_to(written, champion)
         assert healed[-1] == champion and healed == line[: len(healed)]
+
+
+def test_a_champion_that_was_champion_before_keeps_the_way_back() -> None:
+    """Promoted, taken back by another, promoted again: a rollback goes to the one in between."""
+    line = history.line_up_to(("1", "2", "1", "3"), "1")
+    assert line == ("1", "2", "1")
+    assert history.previous(line, frozenset("123")) == "2"

@@ -11,6 +11,7 @@ import pytest
 
 from services.contracts.access import enrolment
 from services.contracts.keys.signing import check_public_key
+from services.site_agent import actions
 from services.site_agent.cli import main
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource, SimulatorSource, SiteSettings
@@ -93,6 +94,30 @@ def test_a_switch_widens_its_own_lines_of_the_policy_and_no_other(
     for narrow, wide in zip(found[:2], found[2:], strict=True):
         assert {name for name in wide if wide[name] != narrow[name]} == WIDER[switch]
         assert {str(wide[name]) for name in WIDER[switch]} <= {"True", "('sums', 'each site')"}
+
+
+def test_a_plant_is_told_what_its_proxy_still_needs_and_no_other_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The enrolment itself is made either way, and would be followed by an agent that never connects."""
+    by_proxy = False
+
+    def enrols(setup: SiteSetup, url: str, code: str) -> enrolling.Enrolled:
+        create_site(setup)
+        return enrolling.Enrolled("U", "pump", ("tls://a:1",), goes_by_proxy=by_proxy)
+
+    monkeypatch.setattr(enrolling, "enrol", enrols)
+    monkeypatch.setattr(enrolment, "read_code", lambda text: SimpleNamespace(site_id="plant-7"))
+    for number, (proxy, by_proxy, has_package) in enumerate((
+        ([], False, False), (["--proxy", "http://p:1"], False, False), (["--proxy", "http://p:1"], True, False),
+        (["--proxy", "http://p:1"], True, True),
+    )):
+        monkeypatch.setattr(actions, "_has_web_socket", lambda has=has_package: has)
+        home = tmp_path / str(number)
+        assert main(["enrol", "--url", "https://a:1", "--code", "x", "--dir", str(home), *proxy]) == 0
+        told = capsys.readouterr().out
+        assert ("no WebSocket (wss://) but tls://a:1" in told) == (bool(proxy) and not by_proxy)
+        assert ("pip install 'ballast-diagnosis[websocket]'" in told) == (by_proxy and not has_package)
 
 
 def test_init_overwrites_nothing(home: Path, capsys: Capture) -> None:

@@ -31,6 +31,7 @@ def test_the_weights_of_those_that_are_left_sum_to_one() -> None:
     assert [site.weight for site in found] == pytest.approx([0.4, 0.6])
     assert [site.weight for site in run({"a": 0.5, "b": 0.2}).members] == [0.5, 0.2], "as they were, without exclusions"
     assert run({"a": 1.0}, gone=("a",)).members == ()
+    assert [site.weight for site in run({"a": 1.0, "b": 0.0}, gone=("a",)).members] == [0.0], "it had no share"
 
 
 def test_a_mixture_has_no_confidence_where_one_site_claims_none() -> None:

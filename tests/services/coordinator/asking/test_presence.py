@@ -14,6 +14,7 @@ from services.contracts.errors import UnavailableError
 from services.contracts.keys.signing import new_seed_file, signer
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import Hello
+from services.contracts.wire.roll import ROLL, TWINS
 from services.coordinator.asking import presence
 from services.coordinator.asking.nats_transport import NatsTransport
 from services.coordinator.asking.presence import hear_hellos
@@ -57,10 +58,11 @@ def test_what_is_no_hello_of_the_site_counts_not(tmp_path: Path, caplog: pytest.
     frames = (
         encode(Hello(site_id="plant-1", version="1"), signer(other)), encode(Hello(site_id="plant-1", version="1")),
         encode(Hello(site_id="plant-2", version="1"), signer(tmp_path / "site.nk")), HOSTILE.encode(),
+        encode(Hello(site_id="plant-1", version="1" * presence.MAX_HELLO_BYTES), signer(tmp_path / "site.nk")),
     )
-    assert [heard(frame, key) for frame in frames] == [[], [], [], []]
+    assert [heard(frame, key) for frame in frames] == [[]] * 5
     lines = said(caplog)
-    assert len(lines) == 4 and all(line.isprintable() for line in lines)
+    assert len(lines) == 5 and all(line.isprintable() for line in lines)
 
 
 def test_a_site_that_says_hello_all_the_time_keeps_no_other_waiting(
@@ -98,6 +100,7 @@ def test_a_count_that_the_store_does_not_take_is_one_line_and_made_again(
             roll._heard["plant-1"] |= {"one": time.monotonic(), "two": time.monotonic()}
 
         roll = presence.Roll(cast(NatsTransport, SimpleNamespace(say=say)), counted)
+        roll._alone["plant-1"] = "one"  # by a roll of before the second came
         for _ in range(2):
             roll.call("plant-1")
             await asyncio.gather(*roll._calls.values(), return_exceptions=False)
@@ -107,3 +110,31 @@ def test_a_count_that_the_store_does_not_take_is_one_line_and_made_again(
     asyncio.run(twice())
     assert counts == [2, 2]
     assert said(caplog) == ["how many agents site plant-1 has could not be noted: the database is away"] * 2
+
+
+def test_a_second_agent_that_comes_when_the_first_was_long_counted_is_counted_too(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the first one's later words cost no further count."""
+    monkeypatch.setattr(presence, "ANSWER_SECONDS", 0.0)
+    there, counts, words = ["one"], list[int](), list[bytes]()
+
+    def hello(instance: str) -> Hello:
+        return Hello(site_id="plant-1", version="1", instance=instance)
+
+    async def come_and_say() -> None:
+        async def say(site_id: str, word: bytes) -> None:
+            words.append(word)
+            for instance in there if word == ROLL else ():
+                roll.hear(hello(instance))
+
+        roll = presence.Roll(cast(NatsTransport, SimpleNamespace(say=say)), lambda _, agents: counts.append(agents))
+        for said in ("one", "one", "two"):
+            there[:] = sorted({*there, said})
+            roll.hear(hello(said))
+            await asyncio.gather(*roll._calls.values())
+            await asyncio.sleep(0)
+            assert roll.is_alone("plant-1") == (said == "one")
+
+    asyncio.run(come_and_say())
+    assert counts == [1, 2] and words == [ROLL, ROLL, TWINS]

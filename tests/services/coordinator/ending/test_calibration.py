@@ -67,6 +67,18 @@ def test_over_every_group_the_least_share_counts_and_over_mixtures_that_of_the_w
     assert every.threshold(0.9) >= mixed.threshold(0.9)
 
 
+def test_over_mixtures_of_plants_without_a_share_every_one_of_them_must_hold() -> None:
+    """Those that have one counted nothing: of no shares there is no mixture."""
+    run = a_run(coverage_over="mixture")
+    told = {SITES[0]: SAID[SITES[0]]}
+    without = [
+        site.model_copy(update={"weight": 0.0}) if site.site_id == SITES[0] else site for site in run.sites
+    ]
+    found = calibration(run.model_copy(update={"sites": tuple(without)}), told, ALONE)
+    every = calibration(a_run(coverage_over="every group"), told, ALONE)
+    assert found.held == every.held and np.isfinite(found.held["error"]).all()
+
+
 def test_whether_a_row_is_strange_is_asked_of_all_rows_together() -> None:
     said = {site: told(seed, 120) for seed, site in enumerate(SITES)}
     found = calibration(a_run(), said, ALONE)

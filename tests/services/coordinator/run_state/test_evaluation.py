@@ -36,7 +36,7 @@ def test_cohorts_count_by_the_weight_of_their_plants_and_only_whole() -> None:
     whole = Scores({}, (), ScoresOnSums(found, frozenset({"one", "two"})))
     assert whole.worst_risk(run, 9.0) == (pytest.approx(0.6 * 0.6 + 0.4 * 1.2), WEIGHTS)
     for complete in (frozenset[str](), frozenset({"one"})):
-        assert Scores({}, (), ScoresOnSums(found, complete)).worst_risk(run, 9.0)[0] == 9.0
+        assert Scores({}, (), ScoresOnSums(found, complete)).worst_risk(run, 9.0) == (9.0, WEIGHTS)
 
 
 def test_what_a_site_finds_is_told_by_what_it_is() -> None:

@@ -62,6 +62,14 @@ def test_the_bound_is_the_plans_factor(works: Any, rows: int, believed: bool) ->
     assert len(wider.sites) == 4
 
 
+def test_a_claim_is_held_to_those_of_the_others_alone(works: Any) -> None:
+    """Half of four plants have a row each: with its own claim among them a plant would lift what it is held to."""
+    for site, rows in (("plant-1", 1), ("plant-2", 1), (LIAR, 1000)):
+        works.plants[site].falsify = claiming(rows)
+    run = works.join(works.run(min_sites=3, site_weights="samples"))
+    assert [site.site_id for site in run.sites] == ["plant-1", "plant-2", "plant-3"]
+
+
 def test_a_plant_believed_weighs_half_at_most(works: Any) -> None:
     works.plants[LIAR].falsify = claiming(4000)
     weights = {site.site_id: site.weight for site in works.join(works.run(site_weights="samples")).sites}

@@ -15,7 +15,7 @@ from models.cohorts.dealing import cohort_problem
 from models.cuts.evidence import EARLIER_RUN, Evidence, with_answers
 from models.methods.catalogue import get_method
 from models.one_vs_rest import OneVsRestServer
-from services.contracts.history.run import Run, RunStart, SiteTermsRecord
+from services.contracts.history.run import ExcludedSite, Run, RunStart, SiteTermsRecord
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
 from services.coordinator.run_state.terms import cohorts_of, server_problem
@@ -104,7 +104,22 @@ def test_another_contract_takes_over_nothing() -> None:
     assert taken_over(run_of(2), before) == set()
 
 
+def test_who_was_left_out_of_the_run_before_has_no_cuts_in_the_next_one() -> None:
+    """Its terms stand with that run all the same, and it may say the same digest again."""
+    first = run_of(1)
+    lied = ExcludedSite(site_id="plant-2", round=1, code="contradiction", reason="it lied")
+    before = ended(first.model_copy(update={"excluded": (lied,)}))
+    assert taken_over(run_of(2), before) == set(SITES) - {"plant-2"}
+
+
 SUMS = {"reveal": "sums", "method": "cohort-bundle"}
+
+
+def test_what_plants_told_by_themselves_is_of_no_cohort() -> None:
+    single, summed = run_of(1, method="level-bundle-plain"), run_of(2, method="level-bundle-plain", reveal="sums")
+    assert run_start(summed, summed.sites, DIGESTS, RIG, ended(single)).after is None
+    assert run_start(single, single.sites, DIGESTS, RIG, ended(summed)).after is None
+    assert run_start(summed, summed.sites, DIGESTS, RIG, ended(summed)).after == summed.run_id
 
 
 def test_on_sums_cohorts_stay_as_they_are_and_those_with_a_change_are_dealt_anew() -> None:

@@ -44,6 +44,8 @@ def test_rounds_of_old_runs_go_and_evidence_stays(
 ) -> None:
     unfinished = store.runs.begin_run(store.runs.create_run(plan).run_id, terms)
     store.runs.commit_round(make_record(unfinished.run_id, 1), {})
+    store.model_versions.add("fan", "2", runs[5], {})
+    store.model_versions.record_alias("fan", "champion", "2", "me", "of another model")
     trail = store.audit.verify_chain()
     told = tidy(store, SETTINGS, actor="me", role=None, dry_run=True, now=LATER)
     assert set(told.runs) == {runs[1], runs[3]} and told.rounds == 2 and told.events > 0

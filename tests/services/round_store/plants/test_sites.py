@@ -23,7 +23,11 @@ def test_a_site_lives_from_enrolment_to_removal(store: RoundStore) -> None:
     assert seen.last_seen is not None
     assert seen.last_seen >= enrolled.enrolled_at
     assert seen.agent_version == "0.1.0"
-    assert store.sites.suspend("north").status == "suspended"
+    suspended = store.sites.suspend("north")
+    assert suspended.status == "suspended" and store.sites.suspend("north") == suspended, "once more changes nothing"
+    with pytest.raises(ConflictError, match="there is a site north already"):
+        store.sites.enrol("north", "UOTHER")
+    assert store.sites.get("north") == suspended, "who is suspended is not let in again by another key"
     assert store.sites.list_sites(status="active") == []
     assert store.sites.reactivate("north").status == "active"
     assert store.sites.remove("north").status == "removed"

@@ -83,3 +83,27 @@ def test_aliases_have_a_history(store: RoundStore, running: Run) -> None:
         store.model_versions.record_alias("pump", "champion", "1", "ada", " ")
     with pytest.raises(NotFoundError, match="no version 9"):
         store.model_versions.record_alias("pump", "champion", "9", "ada", "why not")
+
+
+def test_an_alias_is_followed_where_it_moved_to_a_version_of_the_store(store: RoundStore, running: Run) -> None:
+    for version in ("1", "2"):
+        store.model_versions.add("pump", version, running.run_id, {})
+    store.model_versions.add("fan", "9", running.run_id, {})
+    told = [
+        store.model_versions.follow_alias("pump", "previous-champion", version, "ada", "as it is now")
+        for version in ("1", "1", "9", "2", None, None)
+    ]
+    moves = [None if each is None else (each.previous_version, each.version) for each in told]
+    assert moves == [(None, "1"), None, None, ("1", "2"), ("2", None), None], "9 is another model's"
+    assert alias_history(store, "pump") == [told[4], told[3], told[0]]
+    assert store.model_versions.alias("pump", "previous-champion") == told[4]
+
+
+def test_that_a_version_was_champion_is_known_when_it_is_no_more(store: RoundStore, running: Run) -> None:
+    for version in ("1", "2", "3"):
+        store.model_versions.add("pump", version, running.run_id, {})
+    store.model_versions.record_alias("pump", "champion", "1", "ada", "the first")
+    store.model_versions.record_alias("pump", "challenger", "2", "flow", "registered")
+    store.model_versions.record_alias("pump", "champion", "3", "ada", "better")
+    assert [store.model_versions.had_alias("pump", "champion", each) for each in "123"] == [True, False, True]
+    assert not store.model_versions.had_alias("fan", "champion", "1")

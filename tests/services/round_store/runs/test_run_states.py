@@ -19,6 +19,7 @@ from models.methods.growth import Added
 from services.contracts.errors import BallastError
 from services.contracts.history.run import RoundRecord, Run
 from services.contracts.plans.plan import Plan
+from services.contracts.wire.codec import pack_arrays, unpack
 from services.round_store.runs.run_states import DamagedStateError
 from services.round_store.store import RoundStore
 from services.round_store.tables.runs import RunStatePartRow
@@ -209,6 +210,20 @@ def test_a_lost_part_is_not_trained_without(
         commit(store, make_record(running.run_id, number), part(number, 3 * (number - 1)))
     with store.database.write() as session:
         session.execute(delete(RunStatePartRow).where(RunStatePartRow.round == lost))
+    with pytest.raises(DamagedStateError, match="a part of it is missing"):
+        store.runs.load_state(running.run_id)
+
+
+def test_a_part_of_a_later_round_is_not_trained_with(
+    store: RoundStore, running: Run, make_record: MakeRecord
+) -> None:
+    """As where a row of a later backup came into a store: its cuts would count though their round does not."""
+    for number in (1, 2):
+        commit(store, make_record(running.run_id, number), part(number, 3 * (number - 1)))
+    with store.database.write() as session:
+        (row,) = session.scalars(select(RunStatePartRow).where(RunStatePartRow.round == 2))
+        frame = unpack(row.frame)
+        row.round, row.frame = 3, pack_arrays({**frame.header, "round": 3}, frame.arrays)
     with pytest.raises(DamagedStateError, match="a part of it is missing"):
         store.runs.load_state(running.run_id)
 

@@ -191,3 +191,14 @@ def test_a_run_that_tuned_alone_is_no_training_and_takes_nobodys_place(
     assert store.runs.load_end(trained.run_id) is not None, "the next training goes on from here"
     assert [run.run_id for run in store.runs.list_runs()] == [late.run_id, alone.run_id, trained.run_id]
     assert [run.run_id for run in store.runs.list_runs(tunings=False)] == [late.run_id, trained.run_id]
+
+
+def test_what_an_auditor_finds_stands_before_what_a_run_ended_with(store: RoundStore, running: Run) -> None:
+    store.runs.add_verdict(running.run_id, "cohort-1: nobody lied")
+    assert store.runs.get_run(running.run_id).reason == "", "while it goes on it has ended with nothing"
+    store.runs.finish_run(running.run_id, "failed", "some plant lied")
+    for cohort in ("cohort-1", "cohort-2"):
+        store.runs.add_verdict(running.run_id, f"{cohort}: plant-7 lied")
+    reason = store.runs.get_run(running.run_id).reason
+    first = "cohort-1: plant-7 lied; before the verdict: some plant lied"
+    assert reason == f"cohort-2: plant-7 lied; before the verdict: {first}"

@@ -72,6 +72,10 @@ def test_such_a_run_is_told_no_more_vectors_and_is_evaluated_all_the_same(make_s
     site = make_site(policy=RULES)
     place_by_halving(site, "a" * 32)
     assert asked(site, 0.1) == "budget_spent", "whatever is asked"
+    part = {"radius": 1.0, "label_flip_cost": 1.0, "lift": 0, "fold": 0}
+    tuning = {"folds": 5, "seed": 3, "lifts": [None], "parts": [part], "scored": False}
+    given: dict[str, Any] = {"method": METHOD, "spec": FIXED, "arrays": {"point_0": plane(0.1)}, "tuning": tuning}
+    assert site.ask("tune", **given).code == "budget_spent", "cuts of a tuning are vectors too"
     evaluated = site.ask("evaluate", method=METHOD, spec=FIXED, arrays={"weights": plane(0.5)})
     assert isinstance(evaluated, SiteUpdate)
     assert asked(site, 0.5, "b" * 32, OTHER) == "", "a method with other answers in place of its own"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from services.contracts.keys.signing import new_seed_file, signer
-from services.contracts.wire.masking import MaskingCohort, MaskKey
+from services.contracts.wire.masking import MaskingCohort, MaskKey, MaskKeys, Preparation
+from services.masking.keys import MaskKeyPair
 from services.site_agent.door.masked_runs import _RUNS_KEPT, MaskedRuns
 from services.site_agent.rules.policy import Refusal, SitePolicy
 
@@ -62,3 +63,23 @@ def test_another_agreement_of_the_same_plants_keeps_the_memory_and_has_another_k
     fewer = {name: key for name, key in keys.items() if name != "plant-4"}
     agreed(runs, fewer, 0)
     assert runs.memory(run(0)) == {}, "what was said with other plants is of another sum"
+
+
+def test_a_plant_that_began_anew_masks_by_no_key_that_it_lost(
+    runs: MaskedRuns, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """The others would put masks on by the key that it lost, and it would take off other ones: the sum is noise."""
+    cohort = MaskingCohort(run_id=run(0), name="cohort-1", keys=keys, threshold=3)
+    lost = MaskedRuns(SITE, keys[SITE], signer(tmp_path / f"{SITE}.nk"), SitePolicy()).answer(cohort)
+    own = runs.answer(cohort)
+    assert isinstance(lost, MaskKey) and isinstance(own, MaskKey) and own != lost
+    others = {
+        name: MaskKeyPair.new().signed(cohort, name, signer(tmp_path / f"{name}.nk")) for name in keys if name != SITE
+    }
+    for told in (others | {SITE: lost}, others):
+        with pytest.raises(Refusal) as caught:
+            runs.answer(MaskKeys(run_id=run(0), round=1, keys=told))
+        assert caught.value.refusal_code == "masks_missing", "then keys are agreed on anew"
+    asked = MaskKeys(run_id=run(0), round=1, keys=others | {SITE: own})
+    prepared = runs.answer(asked)
+    assert isinstance(prepared, Preparation) and runs.answer(asked) == prepared, "one whose answer was lost asks again"

@@ -13,6 +13,7 @@ import pytest
 from models.cohorts.accountant import rho_of
 from models.cohorts.noise import BITS, METHOD, NoiseTerms, noisy_answer, sigmas
 from services.contracts.keys.signing import signer
+from services.contracts.problems.lift import FourierLiftSpec
 from services.contracts.problems.noise import CohortNoise
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys
@@ -23,6 +24,7 @@ from services.site_agent.door import noisy_round
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.records.noise_account import NoiseRecord
+from services.site_agent.vault.records.told_models import PROBLEMS
 from services.site_agent.vault.records.version_exposure import data_digest
 from tests.services.site_agent.party import RUN, Party
 
@@ -163,6 +165,41 @@ def test_a_noisy_answer_isolates_nothing(new_party: Callable[..., NoisyParty]) -
     words(party, 1)
     figures = party.site.door._gate._exposure(Vault(party.site.source, party.site.asset_type).current().train).figures()
     assert (figures.vectors, figures.by_differences, figures.leveraged) == (0, 0, 0)
+
+
+def asked_once(party: NoisyParty, number: int, **changes: Any) -> Any:
+    given = deliveries(party.cohort, number, party.prepare(number))["plant-1"]
+    return party.ask("round", given, round=number, **({"arrays": POINT} | changes))
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "code"),
+    [
+        ({}, {"arrays": {"point": 1e6 * POINT["point"]}}, "question_refused"),
+        ({"max_operations": 1.0}, {}, "work_limit"),
+        (
+            {"lift_limit": 0.0}, {"spec": TrainingSpec(lift=FourierLiftSpec(components=8, bandwidth=1.0))},
+            "exposure_limit",
+        ),
+    ],
+)
+def test_noise_is_no_way_round_what_else_a_plant_refuses(
+    new_party: Callable[..., NoisyParty], policy: dict[str, Any], asked: dict[str, Any], code: str
+) -> None:
+    party = new_party(**policy)
+    party.agree()
+    assert asked_once(party, 1, **asked).code == code
+    assert party.told() == 0.0, "nothing of what is refused is charged"
+
+
+def test_a_run_with_noise_asks_about_as_many_problems_as_another(new_party: Callable[..., NoisyParty]) -> None:
+    party = new_party()
+    party.agree()
+    for number in range(1, PROBLEMS + 1):
+        said = asked_once(party, number, spec=TrainingSpec(label_flip_cost=1.0 + number))
+        assert isinstance(said.masking, MaskedWords)
+    charged = party.told()
+    assert asked_once(party, PROBLEMS + 1).code == "question_refused" and party.told() == charged
 
 
 def test_the_answers_of_the_last_runs_are_kept_and_the_run_of_longest_ago_is_forgotten(

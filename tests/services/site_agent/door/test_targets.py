@@ -248,6 +248,20 @@ def test_both_tasks_are_answered_from_the_rows_that_each_has(
     assert plain.refusal_code("join", spec=HUBER) == "no_labels"
 
 
+def test_a_policy_counts_the_rows_that_an_answer_is_over(
+    make_site: Any, both: AssetType, policy: SitePolicy
+) -> None:
+    """A few rows with a target among many without would else be told of as if they were many."""
+    rows = measured(160)
+    given = iter(range(len(rows)))
+    few = [rows[0], *([*row[:-1], row[-1] if row[-1] and next(given) < 15 else ""] for row in rows[1:] if row[-2])]
+    site = make_site(few, asset_type=both, policy=policy.model_copy(update={"min_samples": 20}))
+    trained = {name: len(site.door._vault.current().rows_for(name).train) for name in ("classification", "regression")}
+    assert trained["classification"] > 20 > trained["regression"] > 1
+    assert isinstance(site.ask("join"), SiteUpdate)
+    assert site.refusal_code("join", spec=HUBER) == "too_few_samples"
+
+
 WALLS = {
     "matrix": [[sign * (column == number) for column in range(3)] for sign in (1.0, -1.0) for number in range(3)],
     "limits": [100.0, 10.0, 4.0, 0.0, 10.0, 0.0],

@@ -15,6 +15,7 @@ from models.worst_case.risk import site_cut
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
+from services.masking.unmasking import deliveries
 from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
@@ -217,6 +218,20 @@ def test_a_question_next_to_an_earlier_one_of_the_same_candidate_and_fold_is_ref
     assert isinstance(asked(site, {"point_0": point + 1e-9}, part(1), number=2), SiteUpdate), "another fold"
     again = asked(site, {"point_0": point + 1e-9}, part(0), number=3)
     assert isinstance(again, SiteRefusal) and again.code == "question_refused"
+    tuning = {"folds": 5, "seed": 3, "lifts": [None], "parts": [part(0)], "scored": False}
+    given = {"method": METHOD, "spec": FIXED, "arrays": {"point_0": point + 1e-9}, "tuning": tuning}
+    assert isinstance(site.ask("tune", run_id="b" * 32, **given), SiteUpdate), "another run has asked nothing yet"
+
+
+def test_on_sums_a_cut_that_may_not_fit_a_sum_is_refused_by_its_weights_alone(new_party: Any) -> None:
+    """That the plant's own risk did not fit would tell, by halving, how large it is."""
+    party = new_party()
+    party.agree()
+    tuning = {"folds": 5, "seed": 3, "lifts": [None], "parts": [part(0)], "scored": False}
+    for number, (intercept, code) in enumerate(((1e3, None), (1e6, "question_refused")), start=1):
+        delivery = deliveries(party.cohort, number, party.prepare(number))["plant-1"]
+        given = {"arrays": {"point_0": np.array([[0.0, 0.0, 0.0, intercept]])}, "tuning": tuning, "spec": FIXED}
+        assert getattr(party.ask("tune", delivery, round=number, **given), "code", None) == code
 
 
 def test_a_message_that_does_not_fit_is_no_task(make_site: Any) -> None:

@@ -19,6 +19,7 @@ from services.site_agent.limits.questions import (
     Questions,
     _changes,
     check_steepness,
+    check_sums,
     risk_floor,
 )
 from services.site_agent.rules.policy import Refusal
@@ -96,6 +97,47 @@ def test_a_question_next_to_an_earlier_one_is_refused_a_repeat_is_not() -> None:
     with pytest.raises(Refusal, match="nearer to an earlier one") as caught:
         asked.check_nearness(RUN, message(near), heads(site), 1e-7)
     assert caught.value.refusal_code == "question_refused"
+
+
+def test_how_near_is_too_near_goes_by_what_a_run_has_come_down_and_not_by_how_high_it_is() -> None:
+    """Else a plant whose risks are large, and hardly differ any more, would refuse the last steps of an honest run."""
+    site, asked = heads(problem()), Questions()
+    start = np.array([[1.0, 0.0, 0.0, 0.0]])
+    for place in (0.0, 1.0):
+        asked.note(RUN, message(start + place), np.array([100.0]))
+    asked.check_nearness(RUN, message(start + np.array([[0.0, 0.0, 0.0, 0.01]])), site, 1e-2)
+    with pytest.raises(Refusal, match="nearer to an earlier one"):
+        asked.check_nearness(RUN, message(start + np.array([[0.0, 0.0, 0.0, 1e-6]])), site, 1e-2)
+
+
+def test_what_a_run_has_come_down_is_of_all_its_heads() -> None:
+    both, asked = heads(problem(), problem(seed=1)), Questions()
+    start = np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
+    for place, risks in ((0.0, (1.0, 5.0)), (1.0, (1.0, 0.5))):
+        asked.note(RUN, message(start + place), np.array(risks))
+    with pytest.raises(Refusal, match="nearer to an earlier one"):
+        asked.check_nearness(RUN, message(start + np.array([0.0, 0.0, 0.0, 0.01])), both, 1e-2)
+
+
+@pytest.mark.parametrize("few", [1.0, -1.0])
+def test_a_floor_in_a_box_knows_whichever_class_is_rare(few: float) -> None:
+    site = problem(radius=2.0, support=box())
+    labels = np.full(40, -few)
+    labels[0] = few
+    rare = SiteProblem(site.features, labels, site.spec)
+    w = np.array([1e3, 0.0, 0.0, 0.0])
+    assert 0 < risk_floor(w, rare) <= risk_floor(w, site) / 8, "1 of 40 rows, and 20 of 40"
+
+
+def test_on_sums_a_risk_may_be_twice_its_largest_score_and_no_number_is_not_small() -> None:
+    site = heads(problem())
+    for intercept, fits in ((1e5, True), (1.6e5, False), (np.nan, False), (np.inf, False)):
+        weights = np.array([[0.0, 0.0, 0.0, intercept]])
+        if fits:
+            check_sums([weights], site)
+            continue
+        with pytest.raises(Refusal, match="are possible there"):
+            check_sums([weights], site)
 
 
 def test_a_new_question_is_held_to_the_latest_ones_of_the_runs_that_asked_last() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 
 from services.contracts.problems.lift import LiftSpec, ProductLiftSpec, SplineLiftSpec, draw_lift
 from services.contracts.problems.training_spec import TrainingSpec
+from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Kind, SiteUpdate
 from services.site_agent.limits.told_lifts import FIRST_WAVES, LEAST_SEGMENTS, ToldLifts, counted
 from services.site_agent.outgoing.ledger_check import verify
-from services.site_agent.rules.policy import SitePolicy
+from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.records.exposure_record import ExposureRecord
@@ -188,3 +190,27 @@ def test_a_record_of_before_is_read_and_gets_the_count(tmp_path: Path) -> None:
     again = LiftRecord(path)
     assert again.told("d", "waves") == {"one": 5, "two": 7} and again.told("e", "waves") == {}
     assert ExposureRecord(path).latest() is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "linear", "fits"),
+    [((150,), False, True), ((150,), True, True), ((151,), False, False), ((75, 75), False, False)],
+)
+def test_as_large_as_the_first_is_one_lift_alone_and_its_waves_alone_count(
+    sizes: tuple[int, ...], linear: bool, fits: bool
+) -> None:
+    """A tuning tells of all its lifts at once: together they are as many equations as one after the other."""
+    tuning = TuningTask.model_validate({
+        "folds": 3, "seed": 1, "scored": False,
+        "lifts": [waves(size, seed) | {"keep_linear": linear} for seed, size in enumerate(sizes)],
+        "parts": [{"radius": 1.0, "label_flip_cost": 1.0, "fold": 0, "lift": lift} for lift in range(len(sizes))],
+    })
+    task: Any = SimpleNamespace(spec=SimpleNamespace(lift=None), tuning=tuning)
+    told = ToldLifts(LiftRecord(None), RULES)
+    if fits:
+        told.check(task, "rows", 3, 30)
+        told.check(task, "rows", 3, 30)
+        return
+    with pytest.raises(Refusal, match="would be told under 15[01] components"):
+        told.check(task, "rows", 3, 30)
+    told.close()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from models.methods.local_sgd.site import LocalStepsSite
+from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate, Task
@@ -159,3 +160,22 @@ def test_an_honest_task_takes_a_fiftieth_of_what_is_allowed(make_site: Make) -> 
     splines = tuned([{"kind": "spline", "segments": 6}], 40)
     assert counted(kind="tune", method="level-bundle", spec=FIXED, tuning=splines) < most / 50
     assert counted(kind="round", method="level-bundle", spec=FIXED, arrays=message(4)) < most / 1000
+
+
+def test_what_is_asked_at_many_points_takes_as_often_as_much(asset_type: AssetType) -> None:
+    def taken(kind: Any, **asked: Any) -> float:
+        known: dict[str, Any] = {
+            "kind": kind, "site_id": "p", "run_id": "a" * 32, "round": 1, "asset_type": "pump", "contract": "0" * 64,
+            "spec": FIXED,
+        }
+        return operations(Task(**(known | asked)), 1000, asset_type, 20)
+
+    def of_points(questions: int) -> float:
+        return taken("round", method="cohort-bundle", arrays={"points": np.zeros((1, questions, 4))})
+
+    def of_coupling(points: int) -> float:
+        return taken("tune", method="level-bundle", tuning={"points": points})
+
+    assert of_points(8) - of_points(4) == pytest.approx(2 * (of_points(4) - of_points(2)))
+    assert of_points(4) > of_points(2)
+    assert of_coupling(6) == pytest.approx(6 * of_coupling(1)) and of_coupling(1) > 0

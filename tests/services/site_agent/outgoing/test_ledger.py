@@ -69,6 +69,20 @@ def test_rounds_are_counted_as_they_are_answered(path: Path) -> None:
             assert (ledger.rounds_answered(RUN), ledger.rounds_answered("c" * 32)) == (count, 0)
 
 
+def test_what_is_refused_or_is_no_round_is_none_of_a_runs_rounds(path: Path) -> None:
+    """A policy's limit of rounds is used up by answers alone, also after a restart."""
+    joined = update(0).model_copy(update={"kind": "join"})
+    refused = SiteRefusal(
+        kind="round", site_id="s", run_id=RUN, round=2, task_sha256="0" * 64, code="bad_data", reason="fixed"
+    )
+    with Ledger(path) as ledger:
+        for message in (joined, update(1), refused):
+            ledger.append(message, encode(message))
+        assert ledger.rounds_answered(RUN) == 1
+    with Ledger(path) as ledger:
+        assert ledger.rounds_answered(RUN) == 1
+
+
 def test_refusals_and_hellos_are_written_down_too(path: Path) -> None:
     refusal = SiteRefusal(
         kind="join", site_id="s", run_id=RUN, round=0, task_sha256="0" * 64, code="bad_data", reason="fixed"

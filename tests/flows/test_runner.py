@@ -1,0 +1,83 @@
+"""What the flows process starts again, how often, and when it begins anew by another key."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from flows import runner
+from flows.runner import MOST_ATTEMPTS, Watcher, key_changed
+from services.contracts.history.run import Run
+from services.contracts.keys.signing import new_seed_file
+from services.contracts.plans.plan import Plan
+
+NOW = datetime(2031, 1, 5, tzinfo=UTC)
+
+
+def a_run(rounds: int, number: int = 1) -> Run:
+    plan = Plan.model_validate({"name": "weekly", "asset_type": "pump"})
+    return Run(
+        run_id=f"{number:032x}", plan=plan, status="running", created_at=NOW, updated_at=NOW, rounds=rounds
+    )
+
+
+class Prefect:
+    """Takes every flow run, whose process ends before it does anything."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    async def create_flow_run_from_deployment(self, *_: object, parameters: dict[str, str], **__: object) -> Any:
+        self.begun.append(parameters["run_id"])
+        return SimpleNamespace(id=uuid4())
+
+    async def read_flow_run(self, _: object) -> Any:
+        return SimpleNamespace(state=SimpleNamespace(is_final=lambda: True))
+
+    async def read_flow_runs(self, **_: object) -> list[Any]:
+        return []
+
+
+async def test_a_run_whose_process_ends_again_and_again_at_one_round_fails_and_says_so() -> None:
+    """One that came a round further meanwhile has all its attempts again, and another run has its own."""
+    ended: list[tuple[str, ...]] = []
+    store = SimpleNamespace(runs=SimpleNamespace(finish_run=lambda *said: ended.append(said)))
+    context: Any = SimpleNamespace(store=store)
+    prefect, nobody, record = Prefect(), object(), object()
+    watcher = Watcher(
+        context, nobody, prefect, {"weekly": uuid4()}, {"weekly": record}  # type: ignore[arg-type, dict-item]
+    )
+    for rounds in (0, 7):
+        for _ in range(MOST_ATTEMPTS):
+            await watcher._start(a_run(rounds))
+    await watcher._start(a_run(0, number=2))
+    assert prefect.begun == [a_run(0).run_id] * 2 * MOST_ATTEMPTS + [a_run(0, number=2).run_id] and not ended
+    await watcher._start(a_run(7))
+    assert len(prefect.begun) == 2 * MOST_ATTEMPTS + 1
+    assert ended == [(a_run(7).run_id, "failed", f"its process ended {MOST_ATTEMPTS} times after round 7")]
+
+
+async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "KEY_SECONDS", 0.01)
+    seed, unfinished = tmp_path / "coordinator.nk", ["a run"]
+    new_seed_file(seed)
+    context: Any = SimpleNamespace(
+        settings=SimpleNamespace(nats_seed=seed),
+        store=SimpleNamespace(runs=SimpleNamespace(unfinished_runs=lambda: list(unfinished))),
+    )
+    waiting = asyncio.create_task(key_changed(context))
+    await asyncio.sleep(0.05)
+    seed.unlink()
+    new_seed_file(seed)
+    await asyncio.sleep(0.1)
+    assert not waiting.done(), "a run would lose its connection in the middle of a round"
+    unfinished.clear()
+    await asyncio.wait_for(waiting, 10.0)

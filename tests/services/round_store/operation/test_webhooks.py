@@ -1,0 +1,27 @@
+"""Whose turn it is to send to a webhook."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from services.contracts.history.events import Webhook
+from services.round_store.store import RoundStore
+
+HOOK = "0123456789ab"
+
+
+def test_a_webhook_that_is_disabled_is_nobodys_turn_until_it_is_enabled(store: RoundStore) -> None:
+    """Whoever found it due a moment before it was disabled sends it nothing more either."""
+    now = datetime.now(UTC)
+    store.webhooks.add(Webhook(
+        webhook_id=HOOK, url="https://a.example/x", created_by="ada", created_at=now, last_number=0, due_at=now
+    ))
+    turn = store.webhooks.take(HOOK, 60.0)
+    assert turn is not None and store.webhooks.take(HOOK, 60.0) is None, "one at a time"
+    failed = store.webhooks.failed(HOOK, turn, "it does not answer", 0.0, most=1)
+    assert failed is not None and failed.disabled_at is not None and failed.failures == 1
+    assert store.webhooks.take(HOOK, 60.0) is None and store.webhooks.list_due(newest=9) == []
+    store.webhooks.enable(HOOK)
+    assert [each.webhook_id for each in store.webhooks.list_due(newest=9)] == [HOOK]
+    assert store.webhooks.list_due(newest=0) == [], "nothing has happened since"
+    assert store.webhooks.take(HOOK, 60.0) is not None
