@@ -179,3 +179,44 @@ def test_what_is_asked_at_many_points_takes_as_often_as_much(asset_type: AssetTy
     assert of_points(8) - of_points(4) == pytest.approx(2 * (of_points(4) - of_points(2)))
     assert of_points(4) > of_points(2)
     assert of_coupling(6) == pytest.approx(6 * of_coupling(1)) and of_coupling(1) > 0
+
+
+def task_of(kind: Any, **asked: Any) -> Task:
+    known: dict[str, Any] = {
+        "kind": kind, "site_id": "p", "run_id": "a" * 32, "round": 1, "asset_type": "pump", "contract": "0" * 64,
+        "method": "level-bundle", "spec": FIXED,
+    }
+    return Task(**(known | asked))
+
+
+def test_a_step_of_a_network_is_counted_by_its_weights_and_its_units_by_one_another(asset_type: AssetType) -> None:
+    def taken(hidden: int, least_rows: int = 20, batch: float = 1.0) -> float:
+        network = LARGE.model_copy(update={"network": LARGE.network.model_copy(update={"hidden": hidden})})
+        parameters = {"local_steps": 10.0, "batch": batch}
+        asked = task_of("round", method="drfa", spec=network, arrays=message(1), parameters=parameters)
+        return operations(asked, 1000, asset_type, least_rows)
+
+    for hidden in (64, 256):
+        weights = 4 * hidden + 2 * (hidden + 1)  # three features, two classes
+        assert taken(hidden) == 1000 * weights + 10 * 3 * (1000 * (weights + hidden**2 // 8) + 1000)
+    assert taken(64, least_rows=500, batch=0.01) > 3 * taken(64, batch=0.01), "a batch has as many rows as a policy says"
+
+
+@pytest.mark.parametrize("at_points", [True, False])
+def test_a_kernel_is_counted_by_the_matrix_of_its_points(asset_type: AssetType, at_points: bool) -> None:
+    points = {"points": [[0.1 * k, 0.2, 0.3] for k in range(7)]} if at_points else {"components": 7}
+    spec = TrainingSpec.model_validate({
+        **FIXED.model_dump(), "lift": {"kind": "nystrom", "bandwidth": 0.3, "keep_linear": False, **points},
+    })
+    lifted = 100 * 3 * 7 + 7**3
+    assert operations(task_of("join", spec=spec), 100, asset_type, 20) == lifted + 100 * (7 + 1)
+    asked = task_of("tune", tuning=tuned([spec.lift.model_dump()], 2))
+    assert operations(asked, 100, asset_type, 20) == lifted + 2 * 1e5, "a cut of few rows costs something too"
+    assert operations(asked, 10**5, asset_type, 20) == 1e5 * 21 + 7**3 + 2 * 1e5 * 8
+
+
+def test_counts_are_no_vectors(asset_type: AssetType) -> None:
+    splines = tuned([{"kind": "spline", "segments": 5}], 3)
+    assert answer_numbers(task_of("tune", tuning=splines), asset_type) == 3 * 15
+    scored = splines.model_copy(update={"scored": True})
+    assert answer_numbers(task_of("tune", tuning=scored), asset_type) == 0
