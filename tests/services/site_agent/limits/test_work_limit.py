@@ -199,7 +199,7 @@ def test_a_step_of_a_network_is_counted_by_its_weights_and_its_units_by_one_anot
     for hidden in (64, 256):
         weights = 4 * hidden + 2 * (hidden + 1)  # three features, two classes
         assert taken(hidden) == 1000 * weights + 10 * 3 * (1000 * (weights + hidden**2 // 8) + 1000)
-    assert taken(64, least_rows=500, batch=0.01) > 3 * taken(64, batch=0.01), "a batch has as many rows as a policy says"
+    assert taken(64, least_rows=500, batch=0.01) > 3 * taken(64, batch=0.01), "a batch has as many rows as it must"
 
 
 @pytest.mark.parametrize("at_points", [True, False])
