@@ -85,7 +85,11 @@ def planes_before(version: ModelVersion) -> FloatArray:
 
 
 def untrue_coupling(version: ModelVersion, rows: Sequence[tuple[SiteTermsRecord, Part]]) -> Iterator[str]:
-    """What the rows refute of what a version says of its coupling: log losses before and now, and what is least."""
+    """What the rows refute of what a version says of its coupling: log losses before and now, and what is least.
+
+    A plant whose guard lets another cut leave tells a risk at or above its own (``models.methods.guard``), so the log
+    losses said are at most too high.
+    """
     coupling = version.coupling
     if coupling is None:
         return
@@ -95,7 +99,7 @@ def untrue_coupling(version: ModelVersion, rows: Sequence[tuple[SiteTermsRecord,
         ("before", planes_before(version), 0.0, coupling.before), ("now", version.weights, ridge, coupling.objective),
     ):
         found = more + sum(site.weight * log_loss_of(version, planes, train) for site, train in rows)
-        if abs(found - said) > LOG_ROUNDING * (1.0 + found):
+        if found - said > LOG_ROUNDING * (1.0 + found):
             yield f"run {version.run_id[:8]} says that its coupling has a log loss of {said!r} {name}, it is {found!r}"
     if not coupling.at_least <= coupling.objective <= coupling.before:
         yield f"run {version.run_id[:8]} has a coupling of {coupling.words}"
