@@ -24,7 +24,8 @@ class Coupling(Contract):
     """The version's planes are ``matrix`` times those that the rounds trained, ``offsets`` added to the intercepts.
 
     ``objective``: log loss of the training rows in the plants' weights and its ridge (``models.tuning.coupling``);
-    ``before``: without a coupling; ``at_least``: of every coupling. ``rounds`` those that it took, after the version's.
+    ``before``: without a coupling. Both are at most too high, where a plant's guard let another cut leave.
+    ``at_least``: of every coupling. ``rounds`` those that it took, after the version's.
     """
 
     matrix: tuple[tuple[FiniteFloat, ...], ...]
@@ -52,6 +53,7 @@ class Coupling(Contract):
         """One line for readers of a version."""
         return (
             f"after the last round the classes' planes were coupled in {self.rounds} exchanges (softmax of their "
-            f"scores on the training rows: {self.before:.4g} before, {self.objective:.4g} now, {self.at_least:.4g} at "
-            "least); objective and bounds are of the planes before it, every other figure of those of the version"
+            f"scores on the training rows: at most {self.before:.4g} before, at most {self.objective:.4g} now, "
+            f"{self.at_least:.4g} at least); objective and bounds are of the planes before it, every other figure of "
+            "those of the version"
         )

@@ -24,7 +24,7 @@ def test_matrix_and_offsets_come_back_to_the_last_bit() -> None:
 
 def test_its_line_says_which_figure_is_which() -> None:
     words = coupling().words
-    assert "in 3 exchanges" in words and "0.5 before, 0.25 now, 0.125 at least" in words
+    assert "in 3 exchanges" in words and "at most 0.5 before, at most 0.25 now, 0.125 at least" in words
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
