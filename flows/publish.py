@@ -114,7 +114,7 @@ def promote_if_gates_hold(context: FlowContext, run: Run, version: ModelVersion)
             actor=actor, role=None, action="model.promote", target=f"model:{version.name}", reason=reason,
             after={"version": version.version},
         )
-        gone = {each for _, each in unit.model_versions.forgotten({version.name})}
+        gone = unit.model_versions.forgotten_numbers(version.name)
         context.registry.promote(version.name, version.version, actor=actor, reason=reason, without=gone)
         before = context.registry.aliases(version.name).get(PREVIOUS)
         unit.model_versions.follow_alias(version.name, PREVIOUS, before, actor, reason)

@@ -143,10 +143,10 @@ def versions_with(context: FlowContext, name: str, site: str) -> tuple[str, ...]
         labels = context.registry.versions(name)
     except NotFoundError:
         return ()
-    marked = context.store.model_versions.forgotten({name})
+    marked = context.store.model_versions.forgotten_numbers(name)
     return tuple(
         each.version for each in labels
-        if (name, each.version) in marked or has_plant(context.registry.get(name, each.version), site)
+        if each.version in marked or has_plant(context.registry.get(name, each.version), site)
     )
 
 
@@ -157,7 +157,7 @@ def _untold(unit: Repositories, name: str, numbers: Sequence[str]) -> tuple[str,
     """
     entries = unit.audit.list_events(action="model.unlearned", target=f"model:{name}", limit=MAX_PAGE)
     told = {number for entry in entries for number in (entry.after or {}).get("versions_deleted", ())}
-    marked = {number for _, number in unit.model_versions.forgotten({name})}
+    marked = unit.model_versions.forgotten_numbers(name)
     return tuple(sorted((marked | set(numbers)) - told, key=int, reverse=True))
 
 

@@ -37,7 +37,7 @@ def promote(
         before = _champion_before(backend, name, number)
         change = ChampionChange(model=name, version=number, previous_version=before, actor=actor.name, reason=reason)
         _note(store, actor, "model.promote", change, ignore_gates=ignore_gates)
-        gone = {each for _, each in store.model_versions.forgotten({name})}
+        gone = store.model_versions.forgotten_numbers(name)
         # Last, inside the transaction: when the registry says no, nothing was noted.
         backend.registry.promote(name, number, gates=gates, actor=actor.name, reason=reason, without=gone)
         _follow(backend, store, change)
@@ -49,7 +49,7 @@ def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> Champion
     with backend.store.atomic() as store:
         store.audit.take_turn()
         before = champion_of(backend, name)
-        gone = {each for _, each in store.model_versions.forgotten({name})}
+        gone = store.model_versions.forgotten_numbers(name)
         restored = backend.registry.rollback(name, actor=actor.name, reason=reason, without=gone)
         change = ChampionChange(
             model=name, version=restored.version, previous_version=before, actor=actor.name, reason=reason

@@ -94,9 +94,7 @@ def ended(events: Iterable[AuditEvent]) -> list[str]:
     events = list(events)
     gone = {each.site for each in departures(events)}
     return [
-        f"since the backup, on {event.at:%Y-%m-%d %H:%M}: {event.action} of {event.target}"
-        + (f" ({event.reason})" if event.reason else "") + "; it is as before that"
-        for event in events
+        _since(event) for event in events
         if (event.action in ENDED or _used_a_code(event))
         and not (event.action == "site.remove" and event.target.removeprefix("site:") in gone)
     ]
@@ -106,11 +104,14 @@ def cancelled(events: Iterable[AuditEvent], unfinished: Iterable[str]) -> list[s
     """A line for each unfinished run that was cancelled since: what is restored goes on with it."""
     found = {event.target.removeprefix("run:"): event for event in events if event.action == "run.cancel"}
     return [
-        f"since the backup, on {found[run_id].at:%Y-%m-%d %H:%M}: run.cancel of run:{run_id}"
-        + (f" ({found[run_id].reason})" if found[run_id].reason else "")
-        + f"; it is as before that, and goes on until `ballast run cancel {run_id}` is said again"
+        f"{_since(found[run_id])}, and goes on until `ballast run cancel {run_id}` is said again"
         for run_id in unfinished if run_id in found
     ]
+
+
+def _since(event: AuditEvent) -> str:
+    what = f"{event.action} of {event.target}" + (f" ({event.reason})" if event.reason else "")
+    return f"since the backup, on {event.at:%Y-%m-%d %H:%M}: {what}; it is as before that"
 
 
 def _used_a_code(event: AuditEvent) -> bool:

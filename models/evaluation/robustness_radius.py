@@ -28,8 +28,8 @@ def robustness_radius(
     otherwise (``models.geometry.least_move``). On a polytope it is the one without walls: a lower bound there.
 
     With a lift the planes lie in lifted features, and the answer is a lower bound of the smallest change of the
-    features themselves (``Lift.least_move``): but for splines by the slopes of scores at the row and
-    a bound on how they bend.
+    features themselves (``Lift.least_move``): but for splines by the slopes of scores at the row
+    and a bound on how they bend.
 
     Parameters
     ----------

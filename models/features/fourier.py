@@ -54,7 +54,7 @@ class FourierLift(KernelLift):
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient in the features, (n, P), of ``<slopes_i, z(x)>`` at each row x_i: ``J(x_i)^T slopes_i``."""
         linear, waves = self.parts(slopes)
-        turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
+        turned = self._turned(features)
         return np.asarray(linear + (turned * waves) @ self.frequencies)
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
@@ -69,13 +69,17 @@ class FourierLift(KernelLift):
     def gradients(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient (n, R, P) of each ``<s_r, z(x)>`` at each row."""
         linear, waves = self.parts(slopes)
-        turned = -0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases)
+        turned = self._turned(features)
         return np.stack([each + (turned * of) @ self.frequencies for each, of in zip(linear, waves, strict=True)], 1)
 
     def bends(self, slopes: FloatArray) -> FloatArray:
         r"""``1/4 sum_k |s_k| omega_k omega_k^T``, (R, P, P): a cosine bends by no more than 1."""
         sizes = np.abs(self.parts(slopes)[1])
         return np.asarray(0.25 * (sizes[:, None, :] * self.frequencies.T) @ self.frequencies)
+
+    def _turned(self, features: FloatArray) -> FloatArray:
+        """Derivative of each wave along its frequency, (n, K)."""
+        return np.asarray(-0.5 * np.sin((features - 0.5) @ self.frequencies.T + self.phases))
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         r"""Constant L with ``||z(x) - z(x')|| <= L ||x - x'||`` for all x and x', from ``|sin| <= 1``."""

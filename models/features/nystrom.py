@@ -62,9 +62,7 @@ class NystromLift(KernelLift):
     def gradient(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient (n, P) of ``<slopes_i, z(x)>`` at each row x_i."""
         linear, along = self.parts(slopes)
-        pull = 0.5 * (along @ self.whitening) * self._kernel(features)
-        towards = (pull @ self.points - pull.sum(axis=1, keepdims=True) * features) / self.bandwidth**2
-        return np.asarray(linear + towards)
+        return linear + self._towards(features, 0.5 * (along @ self.whitening) * self._kernel(features))
 
     def steepness(self, slopes: FloatArray, transport_norm: TransportNorm) -> FloatArray:
         r"""The lesser of three: ``L ||s||_*``; and of the kernel's part that by ``||s||_2``, or by its single bumps.
@@ -83,12 +81,10 @@ class NystromLift(KernelLift):
     def gradients(self, features: FloatArray, slopes: FloatArray) -> FloatArray:
         r"""Gradient (n, R, P) of each ``<s_r, z(x)>`` at each row."""
         linear, along = self.parts(slopes)
-        bumps, found = self._kernel(features), []
-        for alone, weights in zip(linear, 0.5 * along @ self.whitening, strict=True):
-            pull = weights * bumps
-            towards = pull @ self.points - pull.sum(axis=1, keepdims=True) * features
-            found.append(alone + towards / self.bandwidth**2)
-        return np.stack(found, axis=1)
+        bumps, weights = self._kernel(features), 0.5 * (along @ self.whitening)
+        return np.stack(
+            [each + self._towards(features, of * bumps) for each, of in zip(linear, weights, strict=True)], axis=1
+        )
 
     def bends(self, slopes: FloatArray) -> FloatArray:
         r"""``sqrt(3) / (4 b^2) ||s||_2`` in every direction, (R, P, P).
@@ -98,6 +94,10 @@ class NystromLift(KernelLift):
         """
         sizes = 0.25 * math.sqrt(3.0) * _STRETCH * vector_norm(self.parts(slopes)[1], "l2") / self.bandwidth**2
         return np.asarray(sizes[:, None, None] * np.eye(self.n_inputs))
+
+    def _towards(self, features: FloatArray, pull: FloatArray) -> FloatArray:
+        """Gradient (n, P) of bumps that are so high (n, K) at the rows."""
+        return np.asarray((pull @ self.points - pull.sum(axis=1, keepdims=True) * features) / self.bandwidth**2)
 
     def lipschitz(self, transport_norm: TransportNorm) -> float:
         """The constant from l2, and ``||z||_1 <= sqrt(K) ||z||_2``, ``||x||_2 <= sqrt(P) ||x||_inf``."""

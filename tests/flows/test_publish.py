@@ -45,7 +45,7 @@ def test_a_version_is_promoted_if_its_gates_hold_and_its_plan_says_so(
     def atomic() -> Iterator[Any]:
         yield SimpleNamespace(
             model_versions=SimpleNamespace(
-                record_alias=note("alias"), follow_alias=note("alias before"), forgotten=lambda _: frozenset()
+                record_alias=note("alias"), follow_alias=note("alias before"), forgotten_numbers=lambda _: frozenset()
             ),
             audit=SimpleNamespace(append=note("audit")),
         )

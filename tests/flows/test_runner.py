@@ -51,7 +51,7 @@ async def test_a_run_whose_process_ends_again_and_again_at_one_round_fails_and_s
     context: Any = SimpleNamespace(store=store)
     prefect, nobody, record = Prefect(), object(), object()
     watcher = Watcher(
-        context, nobody, prefect, {"weekly": uuid4()}, {"weekly": record}  # type: ignore[arg-type, dict-item]
+        context, nobody, prefect, {"weekly": uuid4()}, {"weekly": record},  # type: ignore[arg-type, dict-item]  # stand-ins
     )
     for rounds in (0, 7):
         for _ in range(MOST_ATTEMPTS):

@@ -68,6 +68,10 @@ class ModelVersionRepository(Repository):
         with self._scope.read() as session:
             return frozenset((name, version) for name, version in session.execute(wanted))
 
+    def forgotten_numbers(self, name: str) -> frozenset[str]:
+        """Numbers of the versions of one model that were forgotten."""
+        return frozenset(number for _, number in self.forgotten({name}))
+
     def get(self, name: str, version: str) -> VersionRecord:
         """Version of a model; raise ``NotFoundError``."""
         with self._scope.read() as session:

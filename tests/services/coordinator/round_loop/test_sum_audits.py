@@ -43,7 +43,7 @@ def asked(sums: Sums, words: int = 10, rounds: int = 1, patience: float = 60.0) 
     async def pause() -> None:
         """Nobody is waited for."""
 
-    audits = SumAudits(run, sums, pause, lambda *case: kept.append(case))  # type: ignore[arg-type]
+    audits = SumAudits(run, sums, pause, lambda *case: kept.append(case))  # type: ignore[arg-type]  # stand-ins
     at: Any = SimpleNamespace(rounds_of=lambda cohort: tuple(range(1, rounds + 1)))
     question: Any = SimpleNamespace(shapes={"slope": (words,)})
     asyncio.run(audits.open_every_round(at, question))
