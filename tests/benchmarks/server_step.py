@@ -33,7 +33,7 @@ from models.basics import Arrays, FloatArray  # noqa: E402
 from models.methods.catalogue import check_parameters, get_method  # noqa: E402
 from models.one_vs_rest import OneVsRestServer  # noqa: E402
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms  # noqa: E402
-from services.contracts.history.run import Exchange, RoundRecord, SiteTermsRecord  # noqa: E402
+from services.contracts.history.run import Exchange, RoundRecord, SiteAnswer, SiteTermsRecord  # noqa: E402
 from services.contracts.plans.plan import Plan  # noqa: E402
 from services.round_store.store import RoundStore  # noqa: E402
 from tests.benchmarks.command import in_words, output_file  # noqa: E402
@@ -82,7 +82,12 @@ class Storage:
         exchanges: Mapping[str, Exchange] = dict.fromkeys(self.sites, (sent, came)) if self.framed else {}
         record = RoundRecord(
             run_id=self.run_id, round=len(self.times) + 1, started_at=datetime.now(UTC), seconds=0.0,
-            overhead_seconds=0.0, upper=1.0, lower=0.0, gap=1.0, fresh_weight=1.0, answers=(),
+            overhead_seconds=0.0, upper=1.0, lower=0.0, gap=1.0, fresh_weight=1.0,
+            answers=tuple(
+                SiteAnswer(site_id=name, status="accepted", bytes_in=len(came), bytes_out=len(sent), seconds=0.1,
+                           payload_sha256="0" * 64)
+                for name in self.sites
+            ),
         )
         started = time.perf_counter()
         change = server.pack_change(before if self.times else None, state)

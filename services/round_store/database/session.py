@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from services.contracts.errors import InvalidInputError, UnavailableError
 from services.round_store.database.failures import CANNOT_OPEN, commit_unknown, explained
 from services.round_store.database.lost_answers import mark_of, was_committed
+from services.round_store.database.many_rows import copy_many
 from services.round_store.database.standing_servers import CONNECTING, ask_before_use
 
 BUSY_SECONDS = 15.0
@@ -150,6 +151,7 @@ def make_engine(url: str | URL, *, create: bool = False, busy_seconds: float = B
         server = parsed.set(drivername="postgresql+psycopg")
         engine = create_engine(server, connect_args=CONNECTING, pool_pre_ping=True, **options)
         ask_before_use(engine)  # a file is never cut off
+        copy_many(engine)
         return engine
     mode = parsed.query.get("mode", "rwc" if create else "rw")
     path = quote(str(Path(str(parsed.database)).absolute()))

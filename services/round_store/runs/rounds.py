@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
@@ -12,14 +13,12 @@ from sqlalchemy.orm import Session
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.run import Exchange, ExcludedSite, RoundRecord, SiteAnswer
 from services.round_store.database.documents import sentence
+from services.round_store.database.many_rows import insert_rows
 from services.round_store.database.queries import table_of
-from services.round_store.database.session import utc_now
 from services.round_store.tables.runs import EvidenceRow, RoundRow, RunExchangeRow, SiteUpdateRow
 
-# Made once: making a statement costs as much as carrying it out.
 _ROUND = insert(table_of(RoundRow))
-_ANSWERS = insert(table_of(SiteUpdateRow))
-_EXCHANGES = insert(table_of(RunExchangeRow))
+"""Made once: making a statement costs as much as carrying it out."""
 
 
 def check_record(record: RoundRecord) -> None:
@@ -34,13 +33,12 @@ def check_record(record: RoundRecord) -> None:
         raise InvalidInputError(f"round {record.round}: more than one answer of site {', '.join(twice)}")
 
 
-def insert_round(session: Session, record: RoundRecord) -> None:
+def insert_round(session: Session, record: RoundRecord, now: datetime) -> None:
     """Write the round and what each site answered."""
     row = record.model_dump(exclude={"answers"})
-    session.execute(_ROUND, row | {"committed_at": utc_now(session)})
-    if record.answers:
-        of_round = {"run_id": record.run_id, "round": record.round}
-        session.execute(_ANSWERS, [of_round | dict(cleaned(answer)) for answer in record.answers])
+    session.execute(_ROUND, row | {"committed_at": now})
+    of_round = {"run_id": record.run_id, "round": record.round}
+    insert_rows(session, table_of(SiteUpdateRow), [of_round | dict(cleaned(answer)) for answer in record.answers])
 
 
 def exclusions(record: RoundRecord) -> list[ExcludedSite]:
@@ -61,7 +59,7 @@ def insert_exchanges(session: Session, record: RoundRecord, exchanges: Mapping[s
              "answer": said}
             for site, (task, said) in exchanges.items()
         ]
-        session.execute(_EXCHANGES, rows)
+        insert_rows(session, table_of(RunExchangeRow), rows)
 
 
 def insert_evidence(session: Session, run_id: str, evidence: Mapping[str, bytes]) -> None:

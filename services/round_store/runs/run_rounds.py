@@ -42,14 +42,15 @@ class RoundRepository(Repository):
         """
         rounds.check_record(record)
         with self._scope.write() as session:
+            now = utc_now(session)
             bounds = {name: getattr(record, name) for name in ("upper", "lower", "gap", "fresh_weight")}
             of_round = {"of_run": record.run_id, "before": record.round - 1, "rounds": record.round}
-            taken = session.execute(_TAKEN, of_round | bounds | {"updated_at": utc_now(session)})
+            taken = session.execute(_TAKEN, of_round | bounds | {"updated_at": now})
             if not rows_touched(taken):
                 row = run_row(session, record.run_id)
                 code = OVERTAKEN if row.status == "running" else None
                 raise ConflictError(_why_not(row, record.round), code=code)
-            rounds.insert_round(session, record)
+            rounds.insert_round(session, record, now)
             if left_out := rounds.exclusions(record):
                 row = run_row(session, record.run_id)
                 row.excluded = [*row.excluded, *map(document, left_out)]
