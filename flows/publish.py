@@ -188,5 +188,5 @@ def _warm_note(run: Run, trained: TrainedModel) -> str:
     """One line where cuts of an earlier run count; else empty."""
     if not trained.reused or run.start is None:
         return ""
-    what = "cohorts" if run.plan.reveal == "sums" else "sites"
-    return f"with the cuts of {len(trained.reused)} unchanged {what} from run {run.start.after}"
+    what, count = "cohort" if run.plan.reveal == "sums" else "site", len(trained.reused)
+    return f"with the cuts of {count} unchanged {what}{'s' * (count > 1)} from run {run.start.after}"

@@ -30,9 +30,10 @@ window.tell = (kind, data) => sources.at(-1).dispatchEvent(new MessageEvent(kind
 """
 KEPT_WORDS = """
 window.words = [];
+window.bounds = [];
 const write = CanvasRenderingContext2D.prototype.fillText;
 CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-  if (this.canvas.closest("#gap")) window.words.push(String(text));
+  (this.canvas.closest("#gap") ? window.words : window.bounds).push(String(text));
   return write.call(this, text, ...rest);
 };
 """
@@ -92,7 +93,7 @@ def test_charts_and_tiles_follow_the_rounds(follow: Follow) -> None:
     bounds, gap = page.evaluate(DRAWN)
     assert bounds == [[1, 2], [1.0, 0.5], [None, 0.2]] and gap == [[1, 2], [None, 0.6], [1e-3, 1e-3]]
     names = page.evaluate("charts.map(chart => chart.series.map(each => each.label))")
-    assert names == [["round", "upper bound", "lower bound"], ["round", "proven gap", "wanted"]]
+    assert names == [["round", "upper", "lower"], ["round", "proven gap", "wanted"]]
     page.evaluate("news => tell('rounds', news)", rounds(3, 4))
     bounds, gap = page.evaluate(DRAWN)
     assert bounds == [[1, 2, 3, 4], [1.0, 0.5, 0.4, 0.4], [None, 0.2, 0.25, 0.25]]
@@ -168,3 +169,21 @@ def test_the_axis_of_the_gap_names_powers_of_ten_eight_at_most(
     page, _ = follow(a_page("completed", [(1.0, 0.5, gap) for gap in gaps]))
     page.wait_for_function("words.length > 4")
     assert [word for word in page.evaluate("words") if word not in ("1", "2", "round")] == [f"1e{at}" for at in powers]
+
+
+@pytest.mark.parametrize(("bounds", "named"), [
+    ((0.0726365, 0.0726188), ["0.072620", "0.072625", "0.072630", "0.072635"]),
+    ((0.5, 0.2), ["0.2", "0.3", "0.4", "0.5"]),
+    ((1.0, 0.0), ["0.00", "0.25", "0.50", "0.75", "1.00"]), ((250.0, 210.0), ["210", "220", "230", "240", "250"]),
+])
+def test_the_axis_of_the_bounds_tells_neighbours_apart(
+    follow: Follow, bounds: tuple[float, float], named: list[str]
+) -> None:
+    """The drawing by itself ends at three decimals, and the first of these axes would say .073 four times."""
+    page, _ = follow(a_page("completed", [(*bounds, 1e-3), (*bounds, 1e-3)]))
+    page.wait_for_function("bounds.length > 4")
+    found = [word for word in page.evaluate("window.bounds") if word != "round"]
+    assert found[-len(named):] == named
+    page.evaluate("charts.at(-2).setCursor({left: 5, top: 5})")
+    told = page.locator("#bounds .u-value").all_inner_texts()
+    assert told[1:] == [f"{bound:.6g}" for bound in bounds]

@@ -1,4 +1,4 @@
-"""What a run that ended above its gap says of the sites whose own cuts keep the bounds apart."""
+"""What a run says of its end: of sites whose own cuts keep the bounds apart, and of cuts of an earlier run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from flows.publish import why_stopped
 from models.problem import Certificate, Status
 
 
-def ended(held_open: dict[str, float]) -> str:
+def ended(held_open: dict[str, float], reused: tuple[str, ...] = (), reveal: str = "each site") -> str:
     trained: Any = SimpleNamespace(
-        status=Status.STALLED, certificate=Certificate(upper=1.1, lower=1.0), held_open=held_open, note="", reused=(),
+        status=Status.STALLED, certificate=Certificate(upper=1.1, lower=1.0), held_open=held_open, note="",
+        reused=reused,
     )
-    run: Any = SimpleNamespace(plan=SimpleNamespace(reveal="each site"), start=None)
+    run: Any = SimpleNamespace(plan=SimpleNamespace(reveal=reveal, min_cohort=1), start=SimpleNamespace(
+        after="earlier", cohorts=(SimpleNamespace(name="cohort-1", sites=("plant-1",)),),
+    ), excluded=())
     return why_stopped(run, trained)
 
 
@@ -36,3 +39,8 @@ def test_one_that_leaves_half_of_it_alone_has_a_line_of_its_own() -> None:
     assert "plant-2 keeps the gap open: of 0.1 between the bounds its own cuts leave 0.06" in one
     assert ended({"plant-2": 0.06, "plant-1": 0.05}).count("keeps the gap open") == 2
     assert ended({}) == "no further round brings progress"
+
+
+def test_cuts_of_an_earlier_run_are_counted() -> None:
+    assert ended({}, ("cohort-1",), "sums").endswith("; with the cuts of 1 unchanged cohort from run earlier")
+    assert ended({}, ("plant-1", "plant-2")).endswith("; with the cuts of 2 unchanged sites from run earlier")

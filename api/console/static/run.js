@@ -12,12 +12,26 @@
   const positive = (values) => values.map((value) => (value === null ? null : Math.max(value, 1e-12)));
   let charts = [];
 
+  const told = (digits) => (chart, value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(digits))));
+
   function size(element) { return { width: Math.max(element.clientWidth, 200), height: 260 }; }
 
   function axes(color) {
     const line = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
     const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
     return [{ ...line, label: "round", incrs: whole }, { ...line, size: 64 }];
+  }
+
+  // Digits enough to tell neighbours apart, and room for them: by itself the drawing ends at three decimals.
+  function figures(color) {
+    const named = (chart, values, axis, space, step) => {
+      const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+      const exact = [digits, digits + 1].find((each) => Math.abs(Number(step.toFixed(each)) - step) < 1e-6 * step);
+      return values.map((value) => value.toFixed(Math.min(exact ?? digits, 15)));
+    };
+    const room = (chart, values) => Math.max(64, 24 + 7 * Math.max(0, ...(values || []).map((value) => value.length)));
+    const [across, up] = axes(color);
+    return [across, { ...up, values: named, size: room }];
   }
 
   // Powers of ten alone, eight at most: by itself the drawing rounds .001 and all below it to 0.
@@ -43,15 +57,15 @@
     gap.replaceChildren();
     const followed = { legend: { live: true }, cursor: { drag: { x: true, y: false } } };
     charts = [
-      new uPlot({ ...size(bounds), ...followed, scales: { x }, axes: axes(color), series: [
+      new uPlot({ ...size(bounds), ...followed, scales: { x }, axes: figures(color), series: [
         { label: "round" },
-        { label: "upper bound", stroke: color("--series-a"), width: 2 },
-        { label: "lower bound", stroke: color("--series-b"), width: 2, dash: [7, 4] },
+        { label: "upper", value: told(6), stroke: color("--series-a"), width: 2 },
+        { label: "lower", value: told(6), stroke: color("--series-b"), width: 2, dash: [7, 4] },
       ] }, [data.round, data.upper, data.lower], bounds),
       new uPlot({ ...size(gap), ...followed, scales: { x, y: { distr: 3 } }, axes: decades(color), series: [
         { label: "round" },
-        { label: "proven gap", stroke: color("--series-a"), width: 2 },
-        { label: "wanted", stroke: color("--series-c"), width: 2, dash: [2, 4] },
+        { label: "proven gap", value: told(2), stroke: color("--series-a"), width: 2 },
+        { label: "wanted", value: told(2), stroke: color("--series-c"), width: 2, dash: [2, 4] },
       ] }, [data.round, positive(data.gap), data.round.map(() => wanted)], gap),
     ];
   }
@@ -62,16 +76,16 @@
     charts[1].setData([data.round, positive(data.gap), data.round.map(() => wanted)]);
   }
 
-  const told = { rounds: document.getElementById("told-rounds"), gap: document.getElementById("told-gap") };
+  const tiles = { rounds: document.getElementById("told-rounds"), gap: document.getElementById("told-gap") };
 
   function follow() {
     const source = new EventSource(`${holder.dataset.events}?after=${data.round.at(-1) || 0}`);
     source.addEventListener("rounds", (event) => {
       const news = JSON.parse(event.data);
       for (const name of ["round", "upper", "lower", "gap"]) data[name].push(...news[name]);
-      if (told.rounds) told.rounds.textContent = String(news.rounds);
+      if (tiles.rounds) tiles.rounds.textContent = String(news.rounds);
       const last = data.gap.at(-1);
-      if (last !== null && last !== undefined) told.gap.textContent = last.toExponential(2);
+      if (last !== null && last !== undefined) tiles.gap.textContent = last.toExponential(2);
       if (news.round.length) show();
     });
     source.addEventListener("end", () => { source.close(); location.reload(); });

@@ -62,3 +62,10 @@ def test_estimates_and_probabilities_are_said() -> None:
     assert "they are estimates" not in said()
     assert "with probability 95 %" in said(mixture_confidence=0.95)
     assert said(note="A note.").endswith("A note.")
+
+
+def test_a_risk_that_is_told_in_steps_is_said_to_be() -> None:
+    """On sums it stands beside the objective of the rounds, which is a little lower."""
+    steps = "at most, which plants tell from above, in steps"
+    assert steps in said(reveal="sums", worst_case_risk=0.0736)
+    assert steps not in said(reveal="each site", worst_case_risk=0.0736)
