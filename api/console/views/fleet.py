@@ -77,13 +77,15 @@ class Fleet:
 def fleet(backend: Backend, wanted: str | None, now: datetime, *, real: bool) -> Fleet:
     """First page, with the figures of the champion of the wanted model (None: the first by name).
 
-    Six statements, however many plants, plans and runs there are.
+    Seven statements, however many plants, plans and runs there are. What plants told is that of the newest run with a
+    round: one that has just begun, or failed before its first, knows nothing of them yet.
     """
     store = backend.store
     sites = [site for site in store.sites.list_sites() if site.status != "removed"]
     plans = store.plans.list_plans()
     newest = store.overview.newest_runs()
-    answered = store.overview.last_answers(newest)
+    asked = store.overview.newest_runs(with_rounds=True)
+    answered = store.overview.last_answers(asked)
     aliases = store.overview.aliases()
     versions = store.overview.newest_versions()
     models = tuple(sorted(versions))
@@ -91,7 +93,7 @@ def fleet(backend: Backend, wanted: str | None, now: datetime, *, real: bool) ->
     champion, note = _champion(backend, model, aliases)
     names = Names(backend, model or FLEET, real, [site.site_id for site in sites])
     scores = {} if champion is None else {score.site_id: score for score in champion.sites}
-    told = {site.site_id: site for run in newest if run.plan.name == model for site in run.sites}
+    told = {site.site_id: site for run in asked if run.plan.name == model for site in run.sites}
     excluded = {each.site_id for run in newest for each in run.excluded}
     rows = sorted(
         (

@@ -40,7 +40,7 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
     elif not version.spec.loss.has_ball:
         yield "It was trained without a ball around the plants' data: no worst-case risk is stated."
     elif risk is not None and math.isfinite(risk):
-        steps = ", which plants tell from above, in steps, so that it shows no row" if version.risk_is_from_above else ""
+        steps = ", told from above, in steps, so that it shows no row" if version.risk_is_from_above else ""
         yield (
             f"Whatever distribution is near the plants' data, within the radius of each plant, the expected "
             f"{version.spec.loss.name.replace('_', ' ')} loss of this model is {risk:.4g} at most{steps}."

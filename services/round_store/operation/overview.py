@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Select, and_, case, func, or_, select, tuple_
+from sqlalchemy import Select, and_, case, func, or_, select, true, tuple_
 
 from services.contracts.base import Contract
 from services.contracts.history.records import AliasChange, VersionRecord
@@ -40,10 +40,11 @@ class Missed(SiteAnswer):
 class OverviewRepository(Repository):
     """Reads over many runs, versions and sites."""
 
-    def newest_runs(self) -> list[Run]:
-        """The newest run of each plan, newest first."""
-        newest = select(RunRow.plan_name, func.max(RunRow.created_at)).group_by(RunRow.plan_name)
-        wanted = select(RunRow).where(tuple_(RunRow.plan_name, RunRow.created_at).in_(newest))
+    def newest_runs(self, *, with_rounds: bool = False) -> list[Run]:
+        """The newest run of each plan, newest first; of those alone that committed a round, where this is asked for."""
+        looked_at = RunRow.rounds > 0 if with_rounds else true()
+        newest = select(RunRow.plan_name, func.max(RunRow.created_at)).where(looked_at).group_by(RunRow.plan_name)
+        wanted = select(RunRow).where(looked_at, tuple_(RunRow.plan_name, RunRow.created_at).in_(newest))
         with self._scope.read() as session:
             rows = session.scalars(wanted.order_by(RunRow.created_at.desc(), RunRow.run_id))
             found: dict[str, Run] = {}

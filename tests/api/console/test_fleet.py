@@ -81,3 +81,21 @@ def test_figures_of_the_plants_are_those_of_the_model_that_was_asked_for(
         answer = person.get(f"/console?model={model}")
         assert f'?model={model}#plants" aria-current="true"' in answer.text, model
     assert "?model=pumps#plants\" aria-current" in person.get("/console?model=nothing").text, "the first by name"
+
+
+def test_a_run_without_a_round_hides_nothing_of_what_plants_told(world: Any) -> None:
+    """One that has just begun, and one that found too few plants a week ago."""
+    runs = world.backend.store.runs
+
+    def told() -> list[tuple[Any, ...]]:
+        rows = fleet.fleet(world.backend, "pumps", NOW, real=True).plants
+        return [(row.name, row.last_answer, row.drift, row.exposed) for row in rows]
+
+    before = told()
+    assert any(row[1] is not None for row in before)
+    newest = world.backend.store.overview.newest_runs(with_rounds=True)
+    plan = next(run.plan for run in newest if run.plan.name == "pumps")
+    begun = runs.create_run(plan)
+    assert told() == before
+    runs.finish_run(begun.run_id, "failed", "too few plants")
+    assert told() == before

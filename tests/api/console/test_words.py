@@ -66,6 +66,6 @@ def test_estimates_and_probabilities_are_said() -> None:
 
 def test_a_risk_that_is_told_in_steps_is_said_to_be() -> None:
     """On sums it stands beside the objective of the rounds, which is a little lower."""
-    steps = "at most, which plants tell from above, in steps"
+    steps = "at most, told from above, in steps"
     assert steps in said(reveal="sums", worst_case_risk=0.0736)
     assert steps not in said(reveal="each site", worst_case_risk=0.0736)

@@ -49,6 +49,15 @@ def test_the_newest_run_of_each_plan(store: RoundStore) -> None:
     assert [run.plan.name for run in found] == ["two", "one"]
 
 
+def test_the_newest_run_of_each_plan_that_committed_a_round(store: RoundStore) -> None:
+    before = a_run(store, "one", 2)
+    begun = store.runs.create_run(store.plans.get("one").plan)
+    assert [run.run_id for run in store.overview.newest_runs()] == [begun.run_id]
+    assert [run.run_id for run in store.overview.newest_runs(with_rounds=True)] == [before.run_id]
+    store.runs.finish_run(begun.run_id, "failed", "too few plants")
+    assert [run.run_id for run in store.overview.newest_runs(with_rounds=True)] == [before.run_id]
+
+
 def test_when_each_site_last_answered(store: RoundStore) -> None:
     last = RECENT_ROUNDS + 3
     run = a_run(store, "one", last, missed=frozenset({last, last - 1}))
