@@ -14,6 +14,7 @@ from services.contracts.errors import BallastError
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.records import VersionStatus
 from services.contracts.history.run import Run
+from services.contracts.plain_words import counted
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import candidate_words, cost_words
 from services.contracts.versions.draft import VersionDraft
@@ -188,5 +189,5 @@ def _warm_note(run: Run, trained: TrainedModel) -> str:
     """One line where cuts of an earlier run count; else empty."""
     if not trained.reused or run.start is None:
         return ""
-    what, count = "cohort" if run.plan.reveal == "sums" else "site", len(trained.reused)
-    return f"with the cuts of {count} unchanged {what}{'s' * (count > 1)} from run {run.start.after}"
+    what = "unchanged cohort" if run.plan.reveal == "sums" else "unchanged site"
+    return f"with the cuts of {counted(len(trained.reused), what)} from run {run.start.after}"

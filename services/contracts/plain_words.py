@@ -9,6 +9,11 @@ def plain(text: str, limit: int | None = None) -> str:
     return words if limit is None else cut(words, limit)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun: "1 round", "2 rounds"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def printable(text: str) -> str:
     """Text with a blank for each character that does not print."""
     return "".join(each if each.isprintable() else " " for each in text)

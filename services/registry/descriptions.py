@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.plain_words import counted
 from services.contracts.versions.model_version import ModelVersion
 
 LONGEST = 4900
@@ -52,7 +53,7 @@ def version_description(version: ModelVersion) -> str:
 
 def _proven(version: ModelVersion) -> str:
     method = f"**{_plain(version.method)}**"
-    rounds = "1 round" if version.rounds == 1 else f"{version.rounds} rounds"
+    rounds = counted(version.rounds, "round")
     if not version.is_certified:
         return f"{method} trained for {rounds}. There is no certificate."
     whose = "" if version.coupling is None else " (of its planes before their coupling)"

@@ -15,9 +15,9 @@ _TOKENS = """
 @media (prefers-color-scheme: dark) { :root { --bg: #11141a; --surface: #191d24; --raised: #232933; --ink: #e9ebef;
   --quiet: #a9b2bf; --line: #353d49 } }
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
-  color: var(--ink); background: var(--bg); max-width: 64rem; margin: 2rem auto; padding: 0 1.5rem }
+  color: var(--ink); background: var(--bg); max-width: 76rem; margin: 2rem auto; padding: 0 1.5rem }
 h1 { font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere } h2 { font-size: 1.1875rem; margin-top: 2.25rem }
-a { color: inherit }
+p { max-width: 80ch } a { color: inherit }
 """
 """The looks of the console's pages (``services/looks/console.css``), for pages that stand alone."""
 
@@ -25,8 +25,8 @@ STYLE = _TOKENS + """
 table { border-collapse: collapse; margin: .75rem 0 1.5rem; background: var(--surface); border: 1px solid var(--line);
   border-radius: 6px; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; width: fit-content;
   max-width: 100% }
-caption { text-align: left; font-weight: 600; padding: .6rem .75rem .3rem }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem; text-align: left; vertical-align: top }
+caption { text-align: left; font-weight: 600; padding: .6rem .5rem .3rem }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .5rem; text-align: left; vertical-align: top }
 th { font-size: 13px; color: var(--quiet) } tr:last-child td { border-bottom: 0 }
 td.n { text-align: right } td:first-child { white-space: nowrap }
 svg { max-width: 100%; height: auto; background: #fff; color: #161a20; border: 1px solid var(--line);

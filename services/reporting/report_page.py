@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from services.contracts.plain_words import counted
 from services.contracts.plans.plan import MixtureSpec
 from services.contracts.problems.lift import LiftSpec
 from services.contracts.problems.support import support_name
@@ -71,16 +72,17 @@ def _verdict(report: ModelReport) -> str:
         return (
             "The model has no certificate: the objective of a network is not convex, so nothing proves how far it is "
             f"from the best. What the method minimised is the {certificate.objective_name}: "
-            f"{figure(certificate.objective)} after {certificate.rounds} rounds ({report.seconds:.1f} s). "
+            f"{figure(certificate.objective)} after {counted(certificate.rounds, 'round')} ({report.seconds:.1f} s). "
             f"Held-out rows speak for the model alone.{fresh} {gates}"
         )
+    rounds = counted(certificate.rounds, "round")
     at_most = "at most " if certificate.risk_is_from_above else ""
     stated = f"The worst-case risk of the model is {at_most}{figure(certificate.worst_case_risk)}."
     if not certificate.spec.loss.has_ball:
         stated = "The model was trained without a ball around the sites' data: no worst-case risk is stated."
     return (
         f"{stated} What the method minimised is the "
-        f"{certificate.objective_name}: after {certificate.rounds} rounds ({report.seconds:.1f} s) {whose} at most "
+        f"{certificate.objective_name}: after {rounds} ({report.seconds:.1f} s) {whose} at most "
         f"{figure(certificate.objective)}, and no model of its kind has one below {figure(certificate.lower_bound)}: "
         f"certified relative gap {figure(certificate.gap)}.{summed and ' ' + summed}{fresh} {gates}"
     )
@@ -171,9 +173,9 @@ def _noise(certificate: CertificateReport) -> str:
     if noise is None:
         return "none"
     return (
-        f"epsilon {figure(noise.epsilon)} at delta {figure(noise.delta)} for a row, over {noise.rounds} rounds; the "
-        f"bounds hold with probability {figure(noise.confidence)}, the lower one for weights of a norm up to "
-        f"{figure(noise.within)}"
+        f"epsilon {figure(noise.epsilon)} at delta {figure(noise.delta)} for a row, "
+        f"over {counted(noise.rounds, 'round')}; the bounds hold with probability "
+        f"{figure(noise.confidence)}, the lower one for weights of a norm up to {figure(noise.within)}"
     )
 
 

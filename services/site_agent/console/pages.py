@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from services.contracts.plain_words import counted
 from services.looks import parts
 from services.looks.parts import Html
 from services.site_agent.console import policy_words
@@ -32,9 +33,9 @@ def overview(found: dict[str, Any]) -> Html:
             parts.tile("Runs taken part in", ledger.get("runs", parts.UNKNOWN)),
             parts.tile(
                 "Left today", parts.size(ledger.get("bytes_today")),
-                f"{_plural(ledger.get('messages_today', 0), 'message')} since midnight UTC",
+                f"{counted(ledger.get('messages_today', 0), 'message')} since midnight UTC",
             ),
-            parts.tile("Ledger", _soundness(ledger["sound"]), _plural(ledger["entries"], "entry", "entries")),
+            parts.tile("Ledger", _soundness(ledger["sound"]), counted(ledger["entries"], "entry", "entries")),
             parts.tile("Rows exposed", *_exposed(found["exposure"])),
             parts.tile("Drift", *_drifted(found["drift"])),
         ),
@@ -56,7 +57,7 @@ def ledger(found: dict[str, Any]) -> Html:
     if not found["count"] and not found["problems"]:
         nothing = parts.empty("Nothing has left yet: the first entry is the agent's hello.")
         return parts.joined([top, nothing, _json("/ledger")])
-    count = _plural(found["count"], "entry", "entries")
+    count = counted(found["count"], "entry", "entries")
     sound = f"{count}, {parts.size(found['bytes'])} in all. The chain was checked from the first entry to the last."
     state = (
         parts.notice(sound, "good", "Sound") if found["sound"]
@@ -89,10 +90,10 @@ def exposure(found: dict[str, Any]) -> Html:
         top,
         parts.tiles(
             parts.tile("Rows exposed", *_exposed(found)),
-            parts.tile("By two answers", found["by_pairs"], f"of {_plural(rows, 'row')}"),
+            parts.tile("By two answers", found["by_pairs"], f"of {counted(rows, 'row')}"),
             parts.tile("Highest leverage", f"{found['leverage']:.3f}",
                        f"{found['leveraged']} rows near 1, {int(found['leverage_limit'] * rows)} allowed"),
-            parts.tile("Answers", found["answers"], f"in {_plural(found['runs'], 'run')}"),
+            parts.tile("Answers", found["answers"], f"in {counted(found['runs'], 'run')}"),
             parts.tile("Runs left today", "any" if left is None else left, "in 24 hours, by the policy"),
         ),
         parts.card("In words", Html("\n".join(f"<p>{parts.escaped(text)}</p>" for text in found["told"]))),
@@ -239,7 +240,3 @@ def _several(problems: list[str]) -> Html:
 
 def _json(path: str) -> Html:
     return parts.api(f"{path}.json")
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.contracts.plain_words import plain
+from services.contracts.plain_words import counted, plain
 from services.contracts.wire.codec import FrameError, unpack
 
 HOSTILE = "no rows\n2031-01-01 INFO all is well\x1b[2J\r\x00\u202e \u2028end"
@@ -21,3 +21,8 @@ def test_what_stands_in_a_frame_is_quoted_so() -> None:
     with pytest.raises(FrameError) as refused:
         unpack(b"BLS1" + len(text).to_bytes(4, "little") + text).message()
     assert str(refused.value).isprintable() and "all is well" in str(refused.value) and len(str(refused.value)) <= 500
+
+
+def test_one_is_one_and_others_are_many() -> None:
+    assert [counted(number, "round") for number in (0, 1, 2)] == ["0 rounds", "1 round", "2 rounds"]
+    assert counted(1, "entry", "entries") == "1 entry" and counted(3, "entry", "entries") == "3 entries"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from services.contracts.plain_words import counted
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.isolation.span import LEAST_LEVERAGE
 from services.site_agent.vault.records.exposure_record import ExposureRecord
@@ -47,8 +48,8 @@ def exposure_lines(summary: dict[str, Any]) -> list[str]:
         return ["Nothing has been answered about the data yet."]
     rows, left = summary["rows"], summary["runs_left_today"]
     lines = [
-        f"{summary['answers']} answers in {summary['runs']} runs about the present {rows} training rows, "
-        f"the last at {summary['last_answer'][:19]}Z; {summary['vectors']} different vectors have left.",
+        f"{counted(summary['answers'], 'answer')} in {counted(summary['runs'], 'run')} about the present {rows} "
+        f"training rows, the last at {summary['last_answer'][:19]}Z; {summary['vectors']} different vectors have left.",
         f"{summary['by_pairs']} of {rows} rows can be read off exactly from one answer or the difference of two.",
         f"{summary['by_differences']} of {rows} rows can be read off with differences of differences too; "
         f"the policy allows {int(summary['exposure_limit'] * rows)}.",

@@ -174,7 +174,7 @@ def test_the_words_say_the_figures(tmp_path: Path) -> None:
     summary = exposure_summary(path, policy, NOON + timedelta(hours=1))
     assert (summary["by_pairs"], summary["answers"], summary["runs"], summary["runs_left_today"]) == (3, 2, 1, 6)
     text = "\n".join(exposure_lines(summary))
-    for words in ("2 answers in 1 runs about the present 40", "3 of 40 rows can be read off exactly", "allows 0.",
+    for words in ("2 answers in 1 run about the present 40", "3 of 40 rows can be read off exactly", "allows 0.",
                   "leverage of a row over all answers is 1.000; 3 rows", "6 more runs"):
         assert words in text, text
     door.admit(train, everyone(train), RUN, RowAccount((), False))
