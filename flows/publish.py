@@ -14,7 +14,7 @@ from services.contracts.errors import BallastError
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.records import VersionStatus
 from services.contracts.history.run import Run
-from services.contracts.plain_words import counted
+from services.contracts.plain_words import counted, listed
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import candidate_words, cost_words
 from services.contracts.versions.draft import VersionDraft
@@ -31,7 +31,6 @@ from services.reporting.version_figures import version_figures
 from services.verification.version import CERTIFICATE
 
 LOG = logging.getLogger("ballast.flows")
-_NAMED = 5  # sites on one line
 
 
 def announce(context: FlowContext, run: Run) -> None:
@@ -168,7 +167,7 @@ def _held_open(run: Run, trained: TrainedModel) -> str:
     apart = trained.certificate.upper - trained.certificate.lower
     if len(names) > 1 and max(trained.held_open.values()) < LEAST_SHARE * apart:
         return (
-            f"{_some(list(names.values()))} keep the gap open together: of {apart:.3g} between the bounds their own "
+            f"{listed(list(names.values()))} keep the gap open together: of {apart:.3g} between the bounds their own "
             f"cuts leave {sum(trained.held_open.values()):.3g}, as where guards hide single rows of few, and no "
             "further round closes that"
         )
@@ -177,12 +176,6 @@ def _held_open(run: Run, trained: TrainedModel) -> str:
         "below its own risk they lie at the model, and no further round closes that; it need not be a lie"
         for site, left in trained.held_open.items()
     )
-
-
-def _some(names: list[str]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _warm_note(run: Run, trained: TrainedModel) -> str:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
+MOST_NAMED: Final = 5
+"""Names on one line."""
+
 
 def plain(text: str, limit: int | None = None) -> str:
     """Text with a blank for each run of blanks, ends of lines and characters that do not print; cut at a limit."""
@@ -12,6 +18,12 @@ def plain(text: str, limit: int | None = None) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """A number with its noun: "1 round", "2 rounds"."""
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first :data:`MOST_NAMED` names, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def printable(text: str) -> str:

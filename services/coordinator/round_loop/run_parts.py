@@ -21,7 +21,7 @@ from services.coordinator.asking.poll import Poll, Question, poll
 from services.coordinator.asking.ports import RunStore, SiteTransport
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS, SummedRounds
 from services.coordinator.run_state.noisy_sums import noise_plan, server_half
-from services.coordinator.run_state.refusals import is_final
+from services.coordinator.run_state.refusals import is_final, who_and_why
 from services.coordinator.run_state.run_errors import RunCancelledError, TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of, server_problem, site_specs
 from services.coordinator.run_state.training_state import Training
@@ -166,12 +166,9 @@ def _enough_may_answer(plan: Plan, outcome: Poll) -> bool:
 
 def shortage(run: Run, question: Question, outcome: Poll, *, final: bool = False) -> str:
     """Who was missing where too few answered, on one line; ``final``: nobody waited, for they refused for good."""
-    missing = "; ".join(
-        f"{answer.site_id}: {answer.reason}" for answer in outcome.answers if answer.status != "accepted"
-    )
     where = "to join" if question.kind == "join" else f"in round {question.round}"
     waited = "and no more will" if final else f"within {run.plan.absence_patience_seconds:g} s"
     return (
         f"{len(outcome.updates)} of the {sites_needed(run.plan)} sites that the plan needs answered {where} {waited} "
-        f"({missing or 'no site is enrolled for it'})"
+        f"({who_and_why(outcome.answers) or 'no site is enrolled for it'})"
     )

@@ -26,7 +26,7 @@ from services.coordinator.round_loop.cohort_sums import FALSE_SHARES, CohortSums
 from services.coordinator.round_loop.sum_audits import KeepCase, SumAudits
 from services.coordinator.run_state.evaluation import ScoresOnSums
 from services.coordinator.run_state.noisy_sums import NoisyCohorts
-from services.coordinator.run_state.refusals import is_final, without_answers
+from services.coordinator.run_state.refusals import is_final, who_and_why, without_answers
 from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
 from services.coordinator.run_state.training_state import Training
@@ -191,7 +191,7 @@ class SummedRounds:
         )
 
     def _lost(self, summed: Summed, number: int, *, final: bool) -> str:
-        missing = "; ".join(f"{each.site_id}: {each.reason}" for each in summed.answers if each.status != "accepted")
+        missing = who_and_why(summed.answers)
         waited = "and none will" if final else f"within {self._run.plan.absence_patience_seconds:g} s"
         return (
             f"no cohort had the answers that a sum needs in round {number} {waited} "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from services.contracts.history.run import SiteAnswer
+from services.contracts.plain_words import listed
 from services.coordinator.run_state.run_errors import (
     LiftsRefusedError,
     NothingCountedError,
@@ -28,9 +29,18 @@ def is_final(answer: SiteAnswer) -> bool:
     return answer.status == "excluded" or (answer.status == "refused_by_site" and answer.code not in _PASSING)
 
 
+def who_and_why(answers: Iterable[SiteAnswer]) -> str:
+    """Sites whose answers were not accepted, by the reason, each of which stands once."""
+    of_reason: dict[str, list[str]] = {}
+    for each in answers:
+        if each.status != "accepted":
+            of_reason.setdefault(each.reason, []).append(each.site_id)
+    return "; ".join(f"{listed(sites)}: {reason}" for reason, sites in of_reason.items())
+
+
 def without_answers(missing: Sequence[SiteAnswer]) -> TooFewSitesError:
     """Why a tuning cannot go on, on one line; an error of its own where rows are too few, or lifts are refused."""
-    said = "; ".join(f"{each.site_id}: {each.reason}" for each in missing)
+    said = who_and_why(missing)
     codes = {each.code for each in missing if each.status == "refused_by_site"}
     kind = next((error for code, error in _OF_CODE.items() if code in codes), TooFewSitesError)
     return kind(f"the tuning needs the answer of every site of the run ({said or 'the masks did not come off'})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.contracts.plain_words import counted, plain
+from services.contracts.plain_words import counted, listed, plain
 from services.contracts.wire.codec import FrameError, unpack
 
 HOSTILE = "no rows\n2031-01-01 INFO all is well\x1b[2J\r\x00\u202e \u2028end"
@@ -26,3 +26,8 @@ def test_what_stands_in_a_frame_is_quoted_so() -> None:
 def test_one_is_one_and_others_are_many() -> None:
     assert [counted(number, "round") for number in (0, 1, 2)] == ["0 rounds", "1 round", "2 rounds"]
     assert counted(1, "entry", "entries") == "1 entry" and counted(3, "entry", "entries") == "3 entries"
+
+
+def test_many_names_are_the_first_five_and_how_many_more() -> None:
+    assert listed(["a", "b"]) == "a, b" and listed([]) == ""
+    assert listed(list("abcde")) == "a, b, c, d, e" and listed(list("abcdefg")) == "a, b, c, d, e and 2 more"

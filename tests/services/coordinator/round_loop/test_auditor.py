@@ -83,7 +83,7 @@ def test_plants_that_are_asked_for_two_risks_under_an_auditor_bind_themselves_to
     monkeypatch.setattr(poll, "task_of", otherwise)
     works.plants[LIAR].falsify = lambda task, arrays: arrays
     run = audited(works, key)
-    with pytest.raises(TooFewSitesError, match="plant-1: no honest run asks this"):
+    with pytest.raises(TooFewSitesError, match="plant-1, plant-2, plant-3, plant-4: no honest run asks this"):
         works.train(run)
     assert works.store.get_run(run.run_id).rounds == 3
     assert works.store.evidence == {} and not openings_asked(works.plants["plant-1"])

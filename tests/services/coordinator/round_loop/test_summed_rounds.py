@@ -190,7 +190,7 @@ def test_two_thirds_away_give_no_sum_at_all(works: FakeWorks) -> None:
     for site in ("plant-2", "plant-3"):
         works.plants[site].behave = away(site, "round", rounds=range(2, 100))
     run = on_sums(works)
-    with pytest.raises(TooFewSitesError, match=r"no cohort had the answers .* in round 2 .*plant-2: nobody"):
+    with pytest.raises(TooFewSitesError, match=r"no cohort had the answers .* in round 2 .*plant-2, plant-3: nobody"):
         works.train(run)
     assert len(works.store.records) == 1
 

@@ -8,7 +8,7 @@ import pytest
 
 from services.contracts.history.run import SiteAnswer
 from services.contracts.wire.messages import RefusalCode
-from services.coordinator.run_state.refusals import is_final, without_answers
+from services.coordinator.run_state.refusals import is_final, who_and_why, without_answers
 from services.coordinator.run_state.run_errors import LiftsRefusedError, TooFewRowsToTuneError, TooFewSitesError
 
 
@@ -37,3 +37,10 @@ def test_a_tuning_ends_by_what_a_plant_itself_refused(status: str, code: str, ki
     """Of another site's account nothing follows for what is tuned next."""
     error = without_answers([answered("late"), answered(status, code)])
     assert type(error) is kind and "plant-1: said so" in str(error)
+
+
+def test_a_reason_stands_once_for_all_who_gave_it() -> None:
+    away = [SiteAnswer(site_id=f"p{number}", status="absent", reason="nobody answers") for number in range(7)]
+    said = [SiteAnswer(site_id="q", status="accepted"), SiteAnswer(site_id="r", status="late", reason="no answer")]
+    assert who_and_why([*away, *said]) == "p0, p1, p2, p3, p4 and 2 more: nobody answers; r: no answer"
+    assert who_and_why([said[0]]) == ""
