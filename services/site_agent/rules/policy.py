@@ -84,14 +84,14 @@ class SitePolicy(Contract):
     the site takes part also where all its training rows are of one class, as those of a plant that never had a fault
     are. ``max_rounds_per_run`` counts every answered round, repeats too.
 
-    The others speak of all answers since the training rows last changed, whichever runs they were for.
+    The next ones speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, be it with answers about
     earlier versions of the rows; ``leverage_limit`` the share that any combination of them may
     (``vault.isolation.exposure``); ``allow_unaccounted`` lets answers out that may say more than these count.
     ``lift_limit``: components of different Fourier and Nystrom lifts for each training row, and an eighth as many
-    segments of splines (``told_lifts``).
-    ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours) are budgets. ``steepness_limit`` and ``nearness_limit``
-    say which questions have no honest purpose (``questions``).
+    segments of splines, until half of the rows are others (``told_lifts``).
+    ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours, whatever rows come) are budgets. ``steepness_limit`` and
+    ``nearness_limit`` say which questions have no honest purpose (``questions``).
 
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
     ``min_cohort`` plants or more with a share of 1 in 1000 or more, and of a hundredth of the site's or more; ``peers``
@@ -108,8 +108,8 @@ class SitePolicy(Contract):
 
     ``max_operations``: a task that takes more operations (``services.site_agent.limits.work``) is refused uncomputed.
 
-    ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs on the same
-    rows; rounds without noise are refused then. None: any.
+    ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs, whatever rows
+    come and go beside it; rounds without noise, and tunings, are refused then. None: any.
     """
 
     methods: tuple[Slug, ...] = ()
@@ -159,8 +159,10 @@ class SitePolicy(Contract):
             raise Refusal("mode_not_allowed", "policy does not release the site's own scores")
         if task.kind == "evaluate" and "calibration" in task.arrays and not self.calibration_counts:
             raise Refusal("message_not_allowed", "policy releases no counts of held-out scores")
-        if task.kind in ("round", "tune") and task.reveal != "sums" and self.noise_epsilon is not None:
+        if task.kind == "round" and task.reveal != "sums" and self.noise_epsilon is not None:
             raise Refusal("noise_limit", "policy has noise_epsilon, and only sums have noise")
+        if task.kind == "tune" and self.noise_epsilon is not None:
+            raise Refusal("noise_limit", "policy has noise_epsilon, and what a tuning asks has no noise")
         if task.asset_type not in self.asset_types:
             raise Refusal("asset_type_not_allowed", f"policy lists no asset type {task.asset_type}")
         if task.method not in self.methods:
