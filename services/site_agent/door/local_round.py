@@ -154,7 +154,7 @@ class LocalRound:
             raise Refusal("mode_not_allowed", "no masks are made here")
         if not isinstance(task.masking, Delivery):
             return {"masking": self._masks.answer(task.masking)}, None
-        cohort = self._masks.cohort(task.run_id)
+        cohort = self._masks.summed(task.masking)
         if task.kind == "round" and cohort.noise is not None:
             noisy, exposure = self._noisy(task, cohort)
             return {"masking": self._masks.mask(task.masking, noisy)}, exposure

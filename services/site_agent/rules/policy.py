@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -183,13 +184,25 @@ class SitePolicy(Contract):
                 raise Refusal("cohort_not_allowed", f"the policy's peers do not have {peer} with the key {key}")
         if cohort.noise is None and self.noise_epsilon is not None:
             raise Refusal("noise_limit", f"policy has noise_epsilon, and cohort {cohort.name} has no noise")
-        least = max(_LEAST_SHARE, _LEAST_OF_OWN * cohort.share(site_id))
-        counted = sum(cohort.share(peer) >= least for peer in cohort.members)
+        counted = _counted(cohort, site_id, cohort.members)
         if counted < self.min_cohort or cohort.share(site_id) > 1.0 - _LEAST_SHARE:
             raise Refusal(
                 "cohort_not_allowed",
-                f"{counted} plants of cohort {cohort.name} have a share of {least:g} or more, "
+                f"{counted} plants of cohort {cohort.name} have a share of {_least_share(cohort, site_id):g} or more, "
                 f"the policy asks for {self.min_cohort}",
+            )
+
+    def check_summed(self, cohort: MaskingCohort, site_id: str, summed: Iterable[str]) -> None:
+        """Raise :class:`Refusal` where so few of the plants that a sum is over count for something in it.
+
+        Who answers is the coordinator's word: with the others away, plants of hardly a share would hide nothing.
+        """
+        counted = _counted(cohort, site_id, summed)
+        if counted < LEAST_MEMBERS:
+            raise Refusal(
+                "masks_refused",
+                f"{counted} plants of a sum of cohort {cohort.name} have a share of "
+                f"{_least_share(cohort, site_id):g} or more, and {LEAST_MEMBERS} are due",
             )
 
     def check_samples(self, n_train: int, n_test: int, kind: Kind) -> None:
@@ -198,3 +211,14 @@ class SitePolicy(Contract):
             raise Refusal("too_few_samples", f"{n_train} training rows, the policy asks for {self.min_samples}")
         if kind == "evaluate" and n_test < self.min_test_samples:
             raise Refusal("too_few_samples", f"{n_test} held-out rows, the policy asks for {self.min_test_samples}")
+
+
+def _least_share(cohort: MaskingCohort, site_id: str) -> float:
+    """Share from which on a plant counts for something in a sum that a site is in."""
+    return max(_LEAST_SHARE, _LEAST_OF_OWN * cohort.share(site_id))
+
+
+def _counted(cohort: MaskingCohort, site_id: str, plants: Iterable[str]) -> int:
+    """How many of the plants, the site's peers or itself, count for something in a sum."""
+    least = _least_share(cohort, site_id)
+    return sum(cohort.share(peer) >= least for peer in plants if peer in cohort.keys)
