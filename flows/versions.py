@@ -45,7 +45,8 @@ def model_version(
         convex_part=None if trained.convex_part is None else ConvexPart.of_record(trained.convex_part),
         reveal=plan.reveal, cohorts=summed_sites(run), noise=promise(run, asset_type, trained.rounds),
         reused=_reused(run, trained), coupling=trained.coupling, freshness=freshness(run, trained, rounds),
-        tuning=plan.tuned, note=trained.note, created_at=datetime.now(UTC), **dict(scores),
+        tuning=plan.tuned, note="; ".join(filter(None, (trained.note, evaluation.note))),
+        created_at=datetime.now(UTC), **dict(scores),
     )
     if version.task == "classification" or asset_type.target is None:
         return version

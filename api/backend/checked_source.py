@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from api.backend.looks import Looks
-from services.contracts.errors import NotFoundError, UnavailableError
+from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION
 from services.round_store.store import RoundStore
@@ -42,8 +42,10 @@ class CheckedSource:
         return expected or found
 
     def get(self, name: str, alias_or_version: str) -> ModelVersion:
-        """The whole version, held to its digest."""
-        return self._registry.get(name, alias_or_version)
+        """The whole version, held to its digest, and to the run that the store has of it."""
+        found = self._registry.get(name, alias_or_version)
+        check_run(self._store, found)
+        return found
 
     def _champion(self, name: str) -> str | None:
         try:
@@ -52,3 +54,19 @@ class CheckedSource:
             LOG.warning("the champion of model %s is the registry's, the store does not answer: %s", name, error)
             return None
         return None if change is None else change.version
+
+
+def check_run(store: RoundStore, version: ModelVersion) -> None:
+    """``ConflictError`` for a version in the place of another one: its number is neither signed nor in its digest.
+
+    Nothing is said where the store does not answer, or does not know the version.
+    """
+    try:
+        registered = store.model_versions.get(version.name, version.version).run_id
+    except (NotFoundError, UnavailableError):
+        return
+    if version.run_id != registered:
+        raise ConflictError(
+            f"version {version.version} of model {version.name} in the registry is of run {version.run_id}, and run "
+            f"{registered} made it: somebody wrote to the registry past the service"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from api.backend.checked_source import check_run
 from api.backend.wiring import Backend
 from api.models.schemas import ModelDetail, VersionDetail
 from services.contracts.errors import NotFoundError
@@ -59,6 +60,7 @@ def report(backend: Backend, name: str, version: str) -> ModelReport:
 def version_files(backend: Backend, name: str, version: str) -> VersionFiles:
     """What is handed out of a version so that others can check it, by number or alias."""
     found = backend.registry.get(name, version)
+    check_run(backend.store, found)
     return VersionFiles(found.to_document(), backend.registry.certificate(found), backend.nats_users.line)
 
 

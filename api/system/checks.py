@@ -42,16 +42,21 @@ def audit(ok: bool, events: int, problem: str) -> Finding:
 
 def registry(
     model: str, moved: Iterable[object], missing: Iterable[str], unknown: Iterable[str], champion_problem: str,
-    unproven: str = "",
+    unproven: str = "", altered: str = "",
 ) -> Finding:
     """The registry against the store: aliases, versions that the store knows and it lacks, and the other way round.
 
-    ``unproven``: why the bounds of the champion, which answers, cannot be checked.
+    ``unproven``: why the bounds of the champion, which answers, cannot be checked; ``altered``: why it is not the
+    version that was registered.
     """
     check = f"registry {model}"
     if champion_problem:
         return Finding(check=check, state="fail", said=f"its champion cannot be loaded: {champion_problem}",
                        todo=f"promote another version (`ballast model promote {model} VERSION`), or restore a backup")
+    if altered:
+        return Finding(check=check, state="fail", said=f"its champion is not what was registered: {altered}",
+                       todo="somebody wrote to the registry past the service: promote a version that `ballast verify` "
+                            "takes, or restore a backup")
     if lost := sorted(missing, key=_number):
         return Finding(check=check, state="fail", said=f"the registry lacks version {', '.join(lost)} of the store",
                        todo="restore the registry from the backup that holds them")

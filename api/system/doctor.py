@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from api.backend.checked_source import check_run
 from api.backend.disk_space import sqlite_file
 from api.backend.flows_process import flows_at_work, flows_idle
 from api.backend.wiring import Backend
@@ -14,6 +15,8 @@ from api.system.keys import keys, lost_keys
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
+from services.contracts.keys.signed_documents import check_signature
+from services.contracts.keys.signing import public_key
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
 from services.registry.alias_check import moved_aliases
@@ -79,15 +82,16 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
             known = {record.version for record in recorded}
             forgotten = {record.version for record in recorded if record.status == "forgotten"}
             there = {summary.version for summary in registry.versions(name)}
-            champion, problem, unproven = records.alias(name, "champion"), "", ""
+            champion, problem, unproven, altered = records.alias(name, "champion"), "", "", ""
             if champion is not None and champion.version is not None:
                 try:
-                    unproven = _unproven(backend, registry.get(name, champion.version))
+                    version = registry.get(name, champion.version)
+                    unproven, altered = _unproven(backend, version), _altered(backend, version)
                 except BallastError as error:
                     problem = str(error)
             missing, unknown = known - forgotten - there, there - known if len(known) < COMPARED else set[str]()
             moved = moved_aliases(records, registry, name)
-            yield checks.registry(name, moved, missing, unknown, problem, unproven)
+            yield checks.registry(name, moved, missing, unknown, problem, unproven, altered)
     except BallastError as error:
         yield Finding(check="registry", state="fail", said=str(error),
                       todo="start the registry's server or mend its address; a lost one comes back from a backup")
@@ -104,6 +108,21 @@ def _unproven(backend: Backend, version: ModelVersion) -> str:
     if data is None:
         return f"{CERTIFICATE} is gone"
     return "" if digest(data) == version.certificate_sha256 else f"{CERTIFICATE} is another file than was registered"
+
+
+def _altered(backend: Backend, version: ModelVersion) -> str:
+    """Why a version is not the one that was registered; empty where it is, or its signature cannot be checked here.
+
+    Its digest stands in the registry too: who writes there can make both fit.
+    """
+    seed = backend.settings.nats_seed
+    try:
+        check_run(backend.store, version)
+        if seed.is_file():
+            check_signature(version.to_document(), public_key(seed), backend.nats_users.line)
+    except BallastError as error:
+        return str(error)
+    return ""
 
 
 def last_backup(backend: Backend) -> datetime | None:

@@ -5,7 +5,8 @@ by a sum with variance ``V = sigma_offset^2 + sigma_slope^2 within^2``: above by
 with probability beta at most (discrete Gaussians are subgaussian; Canonne, Kamath and Steinke 2020). Planes are lowered
 and risks raised by that much, beta being the plan's share for one of all risks and planes of the run. So with its
 confidence no weights within the norm have a risk below the lower bound, and the version's is at most the upper one.
-A plane may well lie above the risk elsewhere: contradictions say nothing here, and are not looked for.
+A plane may well lie above the risk elsewhere: contradictions say nothing here, and are not looked for. But no risk is
+below 0, and one so far below that no noise explains it is a lie: raised to 0 it would be a bound that nothing is above.
 """
 
 from __future__ import annotations
@@ -26,8 +27,14 @@ from models.problem import ServerProblem
 
 _WALL = 8.0
 """Times the steepest mean slope of losses, so that noise on planes is outweighed too."""
+_NEVER = 2.0
+"""Times the deviations that bounds go by: farther off noise never is, whatever the plan's confidence."""
 _FLOAT_ROUNDING = 2.0**-36
 """Above what float64 sums of values of order 1 to 1,000 are off by; a plane is lowered by it."""
+
+
+class NeverNoiseError(ProblemError):
+    """A sum that is of no risks, whatever the noise in it."""
 
 
 def bounded_answer(
@@ -43,6 +50,8 @@ def bounded_answer(
     ------
     ProblemError
         Fewer plants than the noise needs, or words of another number.
+    NeverNoiseError
+        The risk is below 0 by more than noise ever is.
     """
     if len(present) < terms.honest:
         raise ProblemError(f"the noise needs {terms.honest} plants in a sum, got {len(present)}")
@@ -58,7 +67,12 @@ def bounded_answer(
     off = plan.deviations * math.hypot(deviation["offset"], deviation["slope"] * plan.within)
     offset = float(values[1]) - off - rounded - _FLOAT_ROUNDING
     floor = norm_weight * float(dual_norm(point[: problem.n_features], problem.transport_norm))
-    risk = float(values[0]) + plan.deviations * deviation["risk"] + rounded + _FLOAT_ROUNDING
+    above = plan.deviations * deviation["risk"]
+    if float(values[0]) + _NEVER * above + rounded + _FLOAT_ROUNDING < 0:
+        raise NeverNoiseError(
+            f"their risk is {float(values[0]):g}, noise is {_NEVER * above:.3g} of it at most, and no risk is below 0"
+        )
+    risk = float(values[0]) + above + rounded + _FLOAT_ROUNDING
     return {
         "risk": np.array(max(risk, floor) if complete else math.nan),
         "cut_height": np.array(offset + float(slope @ point) + floor),

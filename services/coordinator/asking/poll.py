@@ -109,7 +109,8 @@ def task_of(question: Question, site: str) -> Task:
     )
 
 
-def _doubt(question: Question, site: str, said: Arrays) -> str:
+def doubt_of(question: Question, site: str, said: Arrays) -> str:
+    """Why an answer of a site to its question cannot be true; empty where nothing speaks against it."""
     asked, n_features = question.arrays.get(site, {}), len(question.asset_type.features)
     spec, method = question.specs[site], None
     if question.kind == "round":
@@ -127,7 +128,7 @@ def account(
     base |= {"bytes_in": len(raw.frame), "payload_sha256": digest(raw.frame)}
     expected = Expected(
         question.kind, site, question.run_id, question.round, digest(frame), key, question.shapes,
-        partial(_doubt, question, site),
+        partial(doubt_of, question, site),
     )
     if site in question.masking:
         expected = replace(

@@ -27,6 +27,8 @@ from services.coordinator.run_state.terms import cohorts_of, server_problem
 from services.coordinator.run_state.training_state import TrainedModel
 
 LOG = logging.getLogger("ballast.coordinator")
+_ROUNDING = 1e-6
+"""Relative: by how much a loss may be told below what cuts prove, no lie."""
 
 
 class PlaneCoupling:
@@ -51,10 +53,16 @@ class PlaneCoupling:
                 coupler.tell([_told(said, shares, j) for j in range(len(points))])
         except TooFewSitesError as error:
             LOG.warning("run %s: its planes are not coupled: %s", run.run_id, error)
-            why = "the planes of the classes are not coupled: not every plant answered"
-            return replace(trained, note="; ".join(filter(None, (trained.note, why))))
+            return _uncoupled(trained, "not every plant answered")
         finally:
             self._parts.forget_sums()  # what is asked next counts its rounds anew
+        if coupler.objective < coupler.at_least - _ROUNDING * max(1.0, coupler.at_least):
+            why = (
+                f"a loss of {coupler.objective:.4g} was told where it is {coupler.at_least:.4g} at least, so some "
+                "plant lied, or its data changed"
+            )
+            LOG.warning("run %s: its planes are not coupled: %s", run.run_id, why)
+            return _uncoupled(trained, why)
         found = Coupling.of(
             coupler.best, objective=coupler.objective, before=coupler.first, at_least=coupler.at_least,
             rounds=coupler.exchanges,
@@ -64,6 +72,11 @@ class PlaneCoupling:
             trained, weights=coupled_planes(trained.weights, found.array), coupling=found, risk_bound=math.inf,
             note="; ".join(filter(None, (trained.note, found.words))),
         )
+
+
+def _uncoupled(trained: TrainedModel, why: str) -> TrainedModel:
+    said = f"the planes of the classes are not coupled: {why}"
+    return replace(trained, note="; ".join(filter(None, (trained.note, said))))
 
 
 def _kept_for(run: Run) -> int:

@@ -116,16 +116,22 @@ class PlanTuning:
     async def rows_by_class(self, ask: Ask) -> FloatArray:
         """Rows (C,) of each class, asked before the race, without those that a plant's policy does not count.
 
-        ``TuningBudgetError`` where the race is not paid for.
+        ``TuningBudgetError`` where the race is not paid for, ``ContradictingAnswersError`` for counts that cannot be.
         """
         self.tuner()
         own, size = own_terms(self._grid), self._sizes[0] + int(self._run.plan.spec.fit_intercept)
         # Planes of zeros call every row by one class: their counts over all folds are the rows of each class.
         parts = tuple(Asked(own, fold, np.zeros((self._heads, size))) for fold in range(self._spec.folds))
-        question = self.question(Exchange(parts, scored=True, pooled=True), 1)
+        exchange = Exchange(parts, scored=True, pooled=True)
+        question = self.question(exchange, 1)
         self.budget.spend(sum(each.size for each in question.arrays.values()) + math.prod(self._score_shape))
         said = await self._asked(ask, question)
+        self._check_counts(exchange, said)
         return np.asarray(np.add.reduce([told[0]["score"] for told in said.parts.values()]).sum(axis=1))
+
+    def _check_counts(self, exchange: Exchange, said: TuningAnswers) -> None:
+        joined = {site.site_id: site.n_samples for site in self._run.sites}
+        check_counts(exchange, said.parts, self._cohorts, joined)
 
     async def _asked(self, ask: Ask, question: TuningQuestion) -> TuningAnswers:
         said = await ask(question)
@@ -153,7 +159,7 @@ class PlanTuning:
             if not exchange.scored:
                 tuner.tell_cuts(parts)
                 continue
-            check_counts(exchange, said.parts, self._cohorts)
+            self._check_counts(exchange, said)
             totals = [np.add.reduce([told["score"] for told in parts[place].values()]) for place in exchange.told]
             try:
                 tuner.tell_scores([fold_score(total, self._loss) for total in totals])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,8 @@ from models.cuts.contradiction import Contradiction
 from models.methods.catalogue import get_method
 from services.contracts.history.run import Run, SiteAnswer
 from services.coordinator.asking.poll import Poll, rejected
+from services.coordinator.run_state.evaluation import ScoresOnSums
+from services.coordinator.run_state.terms import cohorts_of
 from services.coordinator.run_state.training_state import Training
 
 MOST_HELD_OUT = 19
@@ -57,6 +59,26 @@ def with_counts_held(outcome: Poll, run: Run) -> Poll:
     return _without(outcome, {
         site: reason for site, update in outcome.updates.items() if (reason := _doubt(update.arrays, joined.get(site)))
     })
+
+
+def with_sums_held(told: ScoresOnSums, run: Run, doubt: Callable[[str, Arrays], str]) -> ScoresOnSums:
+    """The scores of cohorts without those that cannot be sums of true ones: who of the cohort lied is not known.
+
+    ``doubt`` says why arrays cannot be a site's own. Risks of a cohort are means of its plants', which lie from the
+    least of any rows up to what the plant with the largest ball may have: what all of them doubt is none.
+    """
+    joined, doubts, cohorts = {site.site_id: site.n_samples for site in run.sites}, dict[str, str](), cohorts_of(run)
+    for name, said in told.scores.items():
+        members = cohorts[name]
+        rows = [n for n in (joined.get(site) for site in members) if n is not None]
+        each = [doubt(site, said) for site in members]
+        why = _doubt(said, sum(rows) if len(rows) == len(members) else None) or (each[0] if all(each) else "")
+        if why:
+            doubts[name] = why
+    return replace(
+        told, scores={name: said for name, said in told.scores.items() if name not in doubts},
+        complete=told.complete - doubts.keys(), doubts=doubts,
+    )
 
 
 def with_answers_held(outcome: Poll, before: Mapping[str, Arrays]) -> Poll:

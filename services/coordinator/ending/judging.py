@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from services.contracts.evaluation.calibration import Calibration, calibration_s
 from services.contracts.evaluation.scores import REGRESSION_SUMS
 from services.contracts.history.run import Run, SiteAnswer
 from services.contracts.problems.all_scores import trained_heads
-from services.coordinator.asking.plausibility import counted_doubt
-from services.coordinator.asking.poll import Poll
+from services.coordinator.asking.poll import Poll, doubt_of
 from services.coordinator.ending.calibration import calibration, kind_of
 from services.coordinator.ending.final_answers import (
     arrays_but_of,
@@ -28,6 +28,7 @@ from services.coordinator.ending.final_answers import (
     with_accounts,
     with_answers_held,
     with_counts_held,
+    with_sums_held,
 )
 from services.coordinator.round_loop.rounds import Rounds
 from services.coordinator.round_loop.run_parts import RunParts
@@ -86,8 +87,9 @@ class Judging:
         answers = (*outcome.answers, *(() if together is None else together.answers))
         known = not any(each.status == "refused_by_site" and each.code == "bad_task" for each in answers)
         if together is not None:
-            sums = {name: each for name, each in together.scores.items() if not counted_doubt(each)}
-            return calibration(run, sums, cohorts_of(run)), known
+            found = calibration(run, together.scores, cohorts_of(run))
+            nothing = together.doubts and not together.scores
+            return (found.model_copy(update={"note": together.note}) if nothing else found), known
         own = {site: update.arrays for site, update in outcome.updates.items()}
         return calibration(run, own, {site.site_id: (site.site_id,) for site in run.members}), known
 
@@ -108,7 +110,10 @@ class Judging:
             return outcome, None
         rounds = self._parts.summed(run)
         masked = replace(question, round=run.rounds + time, arrays=dict.fromkeys(rounds.cohorts, arrays))
-        return outcome, await rounds.evaluate(masked)
+        together = with_sums_held(await rounds.evaluate(masked), run, partial(doubt_of, question))
+        if together.doubts:
+            LOG.warning("run %s: at the end %s", run.run_id, together.note)
+        return outcome, together
 
     def _false_sums(self, run: Run, weights: FloatArray, scores: Scores) -> dict[str, Contradiction]:
         """Cohorts whose risk at the end lies below what their rounds prove: who of them lied is not known."""

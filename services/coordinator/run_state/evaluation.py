@@ -28,7 +28,7 @@ class Evaluation:
     minimised, infinite where it is not known; ``worst_weights`` : the mixture, the mean over the heads.
     ``all_confusion`` and ``all_sums`` : counts and sums over all sites, those that told none of their own among them.
     ``convicted`` : accounts of the sites whose risks contradict what they answered in the rounds, and ``evidence``
-    files against them; the model is to be trained on without them.
+    files against them; the model is to be trained on without them. ``note`` : which cohorts' scores do not count.
     """
 
     confusion: Mapping[str, FloatArray]
@@ -42,15 +42,25 @@ class Evaluation:
     all_sums: Mapping[str, float] | None = None
     convicted: tuple[SiteAnswer, ...] = ()
     evidence: Mapping[str, bytes] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class ScoresOnSums:
-    """What cohorts found: mean risk (K,) and loss (), counts and sums; ``complete``: those of which no plant lacks."""
+    """What cohorts found: mean risk (K,) and loss (), counts and sums; ``complete``: those of which no plant lacks.
+
+    ``doubts`` : cohorts whose sums cannot be of true scores, and why; they are in none of the others.
+    """
 
     scores: Mapping[str, Arrays]
     complete: frozenset[str]
     answers: tuple[SiteAnswer, ...] = ()
+    doubts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def note(self) -> str:
+        """The doubts in words."""
+        return "; ".join(f"what {name} told does not count: {why}" for name, why in sorted(self.doubts.items()))
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class Scores:
             risk={site: float(each["risk"].sum()) for site, each in self.own.items()},
             worst_case_risk=worst_case_risk, worst_weights=worst_weights, answers=self.answers,
             all_confusion=np.add.reduce(counts) if counts else None, all_sums=added(sums) if sums else None,
-            convicted=convicted, evidence=evidence or {},
+            convicted=convicted, evidence=evidence or {}, note="" if self.together is None else self.together.note,
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray, ProblemError, stack_arrays
 from models.cohorts.dealing import Cohorts
 from models.cohorts.noise import NoisePlan, row_share, word_count
-from models.cohorts.noisy_bounds import bounded_answer, point_within, walled
+from models.cohorts.noisy_bounds import NeverNoiseError, bounded_answer, point_within, walled
 from models.cohorts.sums import CohortSum
 from models.cuts.contradiction import Contradiction
 from models.losses.base import Loss
@@ -31,6 +31,7 @@ from services.contracts.plans.plan import Plan
 from services.contracts.problems.all_scores import method_for
 from services.contracts.problems.noise import CohortNoise, NoisePromise
 from services.contracts.wire.masking import threshold_of
+from services.coordinator.run_state.run_errors import ContradictingAnswersError
 from services.coordinator.run_state.terms import cohorts_of
 
 
@@ -148,6 +149,8 @@ class NoisyCohorts:
         ------
         InvalidInputError
             The noise does not fit into a sum: weights too large, or too few rows for the budget.
+        ContradictingAnswersError
+            A sum is of no risks, whatever the noise.
         """
         radii = {site.site_id: site.radius for site in self.problem.sites}
         found: dict[str, Arrays] = {}
@@ -162,6 +165,10 @@ class NoisyCohorts:
                     )
                     for head, point in enumerate(np.asarray(points[name]))
                 ])
+            except NeverNoiseError as error:
+                raise ContradictingAnswersError(
+                    f"some plant of {', '.join(sorted(each.present))} lied: their sums say {error}"
+                ) from None
             except ProblemError as error:
                 raise InvalidInputError(f"cohort {name}: {error}", code="noise") from None
         return found

@@ -71,7 +71,7 @@ def limits(policy: dict[str, Any]) -> list[tuple[str, str, str]]:
         "max_operations": "operations of a task; one that takes more is refused before it is computed",
         "max_rounds_per_run": "rounds of one run at most",
         "max_answers_per_run": "answers in one run at most, on the same rows",
-        "max_runs_per_day": "runs in 24 hours at most, on the same rows",
+        "max_runs_per_day": "runs in 24 hours at most",
         "exposure_limit": "share of the rows that differences of answers may isolate",
         "leverage_limit": "share of the rows that any combination of answers may isolate",
         "lift_limit": "components of different Fourier and Nystrom lifts for each training row; an eighth for splines",

@@ -36,7 +36,7 @@ from services.site_agent.logs import LOG, PRIVATE
 from services.site_agent.outgoing.egress import Egress, TooLargeError
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import DataSource
-from services.site_agent.vault.dataset import Dataset, all_clipped_lines
+from services.site_agent.vault.dataset import Dataset, Part, all_clipped_lines
 from services.site_agent.vault.drift import DriftRecord
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.isolation.few_rows import OF_PRODUCTS
@@ -53,6 +53,7 @@ from services.site_agent.vault.records.told_models import (
     check_told,
     question_digest,
 )
+from services.site_agent.vault.records.version_rows import VersionRows
 
 
 class LocalRound:
@@ -80,8 +81,9 @@ class LocalRound:
         self._vault = Vault(source, asset_type, self._batches.seen)
         self._gate = ExposureGate(self._record, policy)
         self._noise_record = NoiseRecord(exposure)
-        self._noise = NoisyAnswers(self._noise_record, policy)
-        self._lifts = ToldLifts(LiftRecord(exposure), policy)
+        self._rows = VersionRows(exposure, self._record.secret())
+        self._noise = NoisyAnswers(self._noise_record, self._rows, policy)
+        self._lifts = ToldLifts(LiftRecord(exposure), self._rows, policy)
         sensors = asset_type.sensors_fingerprint
         self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure), sensors)
         self._answers = RowAnswers(asset_type, policy, masks)
@@ -127,6 +129,7 @@ class LocalRound:
         self._lifts.close()
         self._beside.close()
         self._batches.close()
+        self._rows.close()
 
     def warm_up(self) -> None:
         """Read the data before the first task asks; what does not fit goes to the log."""
@@ -151,7 +154,7 @@ class LocalRound:
             raise Refusal("mode_not_allowed", "no masks are made here")
         if not isinstance(task.masking, Delivery):
             return {"masking": self._masks.answer(task.masking)}, None
-        cohort = self._masks.cohort(task.run_id)
+        cohort = self._masks.summed(task.masking)
         if task.kind == "round" and cohort.noise is not None:
             noisy, exposure = self._noisy(task, cohort)
             return {"masking": self._masks.mask(task.masking, noisy)}, exposure
@@ -185,11 +188,12 @@ class LocalRound:
             whole, dataset = self._data(task)
             check_work(task, len(dataset.train), self._asset_type, self._policy)
             check_problem_count(task, self._counting(task, whole))
-            self._lifts.check(task, self._gate.digest(whole.train), len(self._asset_type.features), len(dataset.train))
+            self._check_lifts(task, whole.train, len(dataset.train))
             heads = self._answers.heads(task, dataset)
             if "point" in task.arrays:
                 check_steepness(task.arrays["point"], heads, self._policy.steepness_limit)
-            words = self._noise.words(task, cohort, heads.problems, self._gate.digest(whole.train))
+            digest = self._gate.digest(whole.train)
+            words = self._noise.words(task, cohort, heads.problems, digest, whole.train)
             known = whole.train.known(task.spec.loss.task)
             return words, dict(vars(self._gate.admit(whole.train, known, task.run_id, NOTHING)))
 
@@ -205,11 +209,14 @@ class LocalRound:
             check_told(task, self._counting(task, whole))
             if task.kind in ("round", "tune"):
                 self._gate.check_isolating(whole.train, task.run_id, task.method)
-            self._lifts.check(task, self._gate.digest(whole.train), len(self._asset_type.features), len(dataset.train))
+            self._check_lifts(task, whole.train, len(dataset.train))
             found = self._answers.found(self._with_own_draws(task, whole), dataset, guard)
             figures = self._gate.admit(whole.train, known, task.run_id, found.account, guard.choices, kind)
             self._answers.note(task, found.arrays)
             return found.arrays, dict(vars(figures))
+
+    def _check_lifts(self, task: Task, train: Part, n_rows: int) -> None:
+        self._lifts.check(task, self._gate.digest(train), len(self._asset_type.features), n_rows, train)
 
     def _data(self, task: Task) -> tuple[Dataset, Dataset]:
         """All rows and those that the task learns from, where the policy allows an answer over them."""

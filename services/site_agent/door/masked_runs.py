@@ -127,6 +127,12 @@ class MaskedRuns:
             return tuned(task, answer, share)
         return to_words(answer, share, asked_points(task.arrays))
 
+    def summed(self, delivery: Delivery) -> MaskingCohort:
+        """The cohort that a round's answer goes into the sum of; :class:`Refusal` where too few of it take part."""
+        cohort = self.cohort(delivery.run_id)
+        self._policy.check_summed(cohort, self._site_id, {self._site_id, *delivery.sealed})
+        return cohort
+
     def cohort(self, run_id: str) -> MaskingCohort:
         """The cohort that was agreed on last in a run; :class:`Refusal` where none was."""
         return self._run(run_id).cohort
@@ -183,6 +189,7 @@ class MaskedRuns:
 
     def _unmask(self, task: Unmasking) -> Unmasked:
         member = self._member(task.run_id)
+        self._policy.check_summed(self.cohort(task.run_id), self._site_id, {*task.request.answered})
         revealed = member.reveal(task.request)
         return Unmasked(
             run_id=task.run_id, revealed=revealed,

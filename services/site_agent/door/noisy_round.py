@@ -17,7 +17,9 @@ from services.contracts.wire.codec import encode
 from services.contracts.wire.masking import MaskingCohort
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
+from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.records.noise_account import NoiseRecord
+from services.site_agent.vault.records.version_rows import VersionRows
 
 _RUNS_KEPT = 4  # as many as masks are kept of
 
@@ -30,12 +32,14 @@ class NoisyAnswers:
     a plant's own.
     """
 
-    def __init__(self, record: NoiseRecord, policy: SitePolicy) -> None:
-        self._record, self._policy = record, policy
+    def __init__(self, record: NoiseRecord, rows: VersionRows, policy: SitePolicy) -> None:
+        self._record, self._rows, self._policy = record, rows, policy
         self._kept: OrderedDict[str, tuple[str, Words]] = OrderedDict()
 
-    def words(self, task: Task, cohort: MaskingCohort, problems: Sequence[SiteProblem], digest: str) -> Words:
-        """Words (K (2 + D),) of K heads, on the data of a digest; charged when this returns.
+    def words(
+        self, task: Task, cohort: MaskingCohort, problems: Sequence[SiteProblem], digest: str, train: Part
+    ) -> Words:
+        """Words (K (2 + D),) of K heads, on the data of a digest, all rows ``train``; charged when this returns.
 
         Raises
         ------
@@ -47,7 +51,7 @@ class NoisyAnswers:
         if kept is not None and kept[0] == asked:
             return kept[1]
         words = self._drawn(task, cohort, problems)
-        self._charge(cohort, len(problems), digest)
+        self._charge(cohort, len(problems), digest, train)
         self._kept[task.run_id] = (asked, words)
         self._kept.move_to_end(task.run_id)
         if len(self._kept) > _RUNS_KEPT:
@@ -70,10 +74,12 @@ class NoisyAnswers:
         except ProblemError as error:
             raise Refusal("noise_refused", str(error)) from None
 
-    def _charge(self, cohort: MaskingCohort, heads: int, digest: str) -> None:
+    def _charge(self, cohort: MaskingCohort, heads: int, digest: str, train: Part) -> None:
         assert cohort.noise is not None
         limit = math.inf if self._policy.noise_epsilon is None else self._policy.noise_epsilon
+        shared = self._rows.shared(digest, train)
+        self._rows.note(digest, train)
         try:
-            self._record.charge(digest, cohort.noise.rho, heads, limit, self._policy.noise_delta)
+            self._record.charge(digest, cohort.noise.rho, heads, limit, self._policy.noise_delta, shared)
         except ProblemError as error:
             raise Refusal("noise_limit", str(error)) from None

@@ -3,7 +3,8 @@ r"""Under how many lifts a plant answers about the same rows: not under so many 
 A vector of an answer is ``sum_i c_i z(x_i)`` over the N rows. At zero weights ``c_i = -y_i / N`` whatever the lift z,
 so whoever asks that one question under K further known features has K further equations for the same rows, while the
 account of the coefficients (``vault.isolation.exposure``) has one vector. Two kinds of numbers are counted, over all
-runs about one version of the rows; what was told under a lift of before tells nothing new:
+runs about the same rows, be they in another order, or some more or fewer: what was told about another version counts
+where that has :data:`ALIKE` of the present rows. What was told under a lift of before tells nothing new:
 
 - ``waves``: components of distinct Fourier and Nystrom lifts, by fingerprint. By k in all, whether a given row is among
   the N, and with which label, is told with a noise of ``sqrt(N / k)`` of its size. From ``k = N P`` on there are as
@@ -25,7 +26,9 @@ from services.contracts.problems.lift import FourierLiftSpec, LiftSpec, NystromL
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Task
 from services.site_agent.rules.policy import Refusal, SitePolicy
+from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.records.lift_record import LiftRecord
+from services.site_agent.vault.records.version_rows import VersionRows
 
 LEAST_SEGMENTS: Final = 64
 """Of a spline at most, and in all where rows are few: ten honest plans with 2 to 12 segments have about so many."""
@@ -33,6 +36,8 @@ FIRST_WAVES: Final = 320
 """Of the first lift about the same rows, where these are fewer than half of it, but no more than five for each row: an
 honest plan has one lift, of some hundred numbers."""
 _FIRST_A_ROW: Final = 5
+ALIKE: Final = 0.5
+"""Share of the present rows that another version has whose lifts count for this one too."""
 _OF_WAVES: Final = 8
 """Segments weigh so many waves: at an eighth of two a row one reading in fifty is alone between knots."""
 
@@ -45,14 +50,14 @@ _WORDS: Final[dict[Kind, str]] = {
 class ToldLifts:
     """Holds tasks to the numbers of lifts that a policy lets out."""
 
-    def __init__(self, record: LiftRecord, policy: SitePolicy) -> None:
-        self._record, self._policy = record, policy
+    def __init__(self, record: LiftRecord, rows: VersionRows, policy: SitePolicy) -> None:
+        self._record, self._rows, self._policy = record, rows, policy
 
-    def check(self, task: Task, digest: str, n_features: int, n_rows: int) -> None:
+    def check(self, task: Task, digest: str, n_features: int, n_rows: int, train: Part) -> None:
         """Write down under which lifts a task is answered, before it is; ``n_rows`` N are those that it learns from.
 
-        ``digest`` is that of the version of the rows, of which each has a count of its own. Every kind of task counts:
-        a risk of an evaluation, at small weights, is such a number too.
+        ``digest`` is that of the version of the rows, ``train`` are all of them. Every kind of task counts: a risk of
+        an evaluation, at small weights, is such a number too.
 
         Raises
         ------
@@ -60,7 +65,7 @@ class ToldLifts:
             With these lifts the rows would be told under more than the policy allows; nothing is written then.
         """
         for kind, lifts in counted(asked_lifts(task), n_features).items():
-            told = self._record.told(digest, kind)
+            told = self._told(digest, kind, train)
             new = {name: numbers for name, numbers in lifts.items() if name not in told}
             most, total = self.most(kind, n_rows), sum(told.values()) + sum(new.values())
             if kind == "waves" and self._policy.lift_limit > 0 and not told and len(new) == 1:
@@ -72,7 +77,16 @@ class ToldLifts:
                     f"{most}, of which {sum(told.values())} are told: take a lift of an earlier run, or a smaller one",
                 )
             if new:
+                self._rows.note(digest, train)
                 self._record.add(digest, kind, new)
+
+    def _told(self, digest: str, kind: Kind, train: Part) -> dict[str, int]:
+        """Numbers of each lift that was told of a version, or of another one that is mostly this one."""
+        told = self._record.told(digest, kind)
+        for other, rows in self._rows.shared(digest, train).items():
+            if rows.mean() >= ALIKE:
+                told |= self._record.told(other, kind)
+        return told
 
     def most(self, kind: Kind, n_rows: int) -> int:
         """Numbers of a kind that may be told of N rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -84,14 +85,14 @@ class SitePolicy(Contract):
     the site takes part also where all its training rows are of one class, as those of a plant that never had a fault
     are. ``max_rounds_per_run`` counts every answered round, repeats too.
 
-    The others speak of all answers since the training rows last changed, whichever runs they were for.
+    The next ones speak of all answers since the training rows last changed, whichever runs they were for.
     ``exposure_limit`` is the share of the rows that differences of answers may isolate, be it with answers about
     earlier versions of the rows; ``leverage_limit`` the share that any combination of them may
     (``vault.isolation.exposure``); ``allow_unaccounted`` lets answers out that may say more than these count.
     ``lift_limit``: components of different Fourier and Nystrom lifts for each training row, and an eighth as many
-    segments of splines (``told_lifts``).
-    ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours) are budgets. ``steepness_limit`` and ``nearness_limit``
-    say which questions have no honest purpose (``questions``).
+    segments of splines, until half of the rows are others (``told_lifts``).
+    ``max_answers_per_run`` and ``max_runs_per_day`` (24 hours, whatever rows come) are budgets. ``steepness_limit`` and
+    ``nearness_limit`` say which questions have no honest purpose (``questions``).
 
     ``reveal`` lists what a run may show the coordinator: masked sums, or each site's own answers. On sums a cohort has
     ``min_cohort`` plants or more with a share of 1 in 1000 or more, and of a hundredth of the site's or more; ``peers``
@@ -108,8 +109,8 @@ class SitePolicy(Contract):
 
     ``max_operations``: a task that takes more operations (``services.site_agent.limits.work``) is refused uncomputed.
 
-    ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs on the same
-    rows; rounds without noise are refused then. None: any.
+    ``noise_epsilon``: at most so much, at ``noise_delta``, is told of any row by the rounds of all runs, whatever rows
+    come and go beside it; rounds without noise, and tunings, are refused then. None: any.
     """
 
     methods: tuple[Slug, ...] = ()
@@ -159,8 +160,10 @@ class SitePolicy(Contract):
             raise Refusal("mode_not_allowed", "policy does not release the site's own scores")
         if task.kind == "evaluate" and "calibration" in task.arrays and not self.calibration_counts:
             raise Refusal("message_not_allowed", "policy releases no counts of held-out scores")
-        if task.kind in ("round", "tune") and task.reveal != "sums" and self.noise_epsilon is not None:
+        if task.kind == "round" and task.reveal != "sums" and self.noise_epsilon is not None:
             raise Refusal("noise_limit", "policy has noise_epsilon, and only sums have noise")
+        if task.kind == "tune" and self.noise_epsilon is not None:
+            raise Refusal("noise_limit", "policy has noise_epsilon, and what a tuning asks has no noise")
         if task.asset_type not in self.asset_types:
             raise Refusal("asset_type_not_allowed", f"policy lists no asset type {task.asset_type}")
         if task.method not in self.methods:
@@ -181,13 +184,25 @@ class SitePolicy(Contract):
                 raise Refusal("cohort_not_allowed", f"the policy's peers do not have {peer} with the key {key}")
         if cohort.noise is None and self.noise_epsilon is not None:
             raise Refusal("noise_limit", f"policy has noise_epsilon, and cohort {cohort.name} has no noise")
-        least = max(_LEAST_SHARE, _LEAST_OF_OWN * cohort.share(site_id))
-        counted = sum(cohort.share(peer) >= least for peer in cohort.members)
+        counted = _counted(cohort, site_id, cohort.members)
         if counted < self.min_cohort or cohort.share(site_id) > 1.0 - _LEAST_SHARE:
             raise Refusal(
                 "cohort_not_allowed",
-                f"{counted} plants of cohort {cohort.name} have a share of {least:g} or more, "
+                f"{counted} plants of cohort {cohort.name} have a share of {_least_share(cohort, site_id):g} or more, "
                 f"the policy asks for {self.min_cohort}",
+            )
+
+    def check_summed(self, cohort: MaskingCohort, site_id: str, summed: Iterable[str]) -> None:
+        """Raise :class:`Refusal` where so few of the plants that a sum is over count for something in it.
+
+        Who answers is the coordinator's word: with the others away, plants of hardly a share would hide nothing.
+        """
+        counted = _counted(cohort, site_id, summed)
+        if counted < LEAST_MEMBERS:
+            raise Refusal(
+                "masks_refused",
+                f"{counted} plants of a sum of cohort {cohort.name} have a share of "
+                f"{_least_share(cohort, site_id):g} or more, and {LEAST_MEMBERS} are due",
             )
 
     def check_samples(self, n_train: int, n_test: int, kind: Kind) -> None:
@@ -196,3 +211,14 @@ class SitePolicy(Contract):
             raise Refusal("too_few_samples", f"{n_train} training rows, the policy asks for {self.min_samples}")
         if kind == "evaluate" and n_test < self.min_test_samples:
             raise Refusal("too_few_samples", f"{n_test} held-out rows, the policy asks for {self.min_test_samples}")
+
+
+def _least_share(cohort: MaskingCohort, site_id: str) -> float:
+    """Share from which on a plant counts for something in a sum that a site is in."""
+    return max(_LEAST_SHARE, _LEAST_OF_OWN * cohort.share(site_id))
+
+
+def _counted(cohort: MaskingCohort, site_id: str, plants: Iterable[str]) -> int:
+    """How many of the plants, the site's peers or itself, count for something in a sum."""
+    least = _least_share(cohort, site_id)
+    return sum(cohort.share(peer) >= least for peer in plants if peer in cohort.keys)

@@ -116,8 +116,8 @@ exposure_limit = 0.0
 allow_unaccounted = true
 
 # Numbers for each training row, of all different Fourier and Nystrom lifts (their components) under which answers may
-# leave since the rows last changed, over all runs; of different splines an eighth as many segments, or 64. Enough of
-# them are the rows. The first such lift may have 320, or 5 a row where that is less. The lift of an earlier run
+# leave, over all runs until half of the rows are others; of different splines an eighth as many segments, or 64. Enough
+# of them are the rows. The first such lift may have 320, or 5 a row where that is less. The lift of an earlier run
 # counts no second time; 0 refuses Fourier and Nystrom lifts.
 lift_limit = 2.0
 
@@ -125,7 +125,7 @@ lift_limit = 2.0
 # an upper bound of what is possible; honest runs reach 5 to 40 in 100 rows, hence no limit at the start.
 leverage_limit = 1.0
 
-# Answers in one run, and runs in 24 hours, on the same rows.
+# Answers in one run on the same rows, and runs in 24 hours.
 max_answers_per_run = 1000
 max_runs_per_day = 50
 
@@ -137,8 +137,9 @@ steepness_limit = 100.0
 # the risks moved in the run; 0 allows them all.
 nearness_limit = 1e-7
 
-# What the rounds of all runs on the same rows may tell of any one row, as an epsilon at a delta. With the first line
-# only runs with noise are answered, until it is spent; without it any run is. Scores at the end are not in it.
+# What the rounds of all runs may tell of any one row, as an epsilon at a delta, whatever rows come and go beside it.
+# With the first line only runs with noise are answered, until it is spent, and no tuning; without it any run is. Scores
+# at the end are not in it.
 # noise_epsilon = 3.0
 # noise_delta = 1e-6
 

@@ -93,8 +93,9 @@ def test_a_registry_that_hangs_holds_up_no_diagnosis(hanging: Hanging, monkeypat
             hanging()
         return str(known[name])
 
-    store: Any = SimpleNamespace(model_versions=SimpleNamespace(alias=lambda *_: None))
-    registry: Any = SimpleNamespace(resolve=resolve, get=lambda *_: SimpleNamespace(version="1"))
+    record, version = SimpleNamespace(run_id="a"), SimpleNamespace(name="pumps", version="1", run_id="a")
+    store: Any = SimpleNamespace(model_versions=SimpleNamespace(alias=lambda *_: None, get=lambda *_: record))
+    registry: Any = SimpleNamespace(resolve=resolve, get=lambda *_: version)
     cache = PredictorCache(CheckedSource(store, registry), recheck_seconds=0.0)
     monkeypatch.setattr(cache, "_open", lambda version: SimpleNamespace(version=version))
     served = cache.get("pumps")

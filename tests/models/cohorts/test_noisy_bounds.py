@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.cohorts.noise import METHOD, NoisePlan, NoiseTerms
-from models.cohorts.noisy_bounds import bounded_answer, norm_of_optimum, point_within
+from models.cohorts.noise import METHOD, NoisePlan, NoiseTerms, sigmas
+from models.cohorts.noisy_bounds import NeverNoiseError, bounded_answer, norm_of_optimum, point_within
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
 from models.problem import RobustSpec, SiteProblem
@@ -38,9 +38,17 @@ def test_a_risk_that_noise_drew_below_what_the_norm_costs_is_that() -> None:
     sites = dict.fromkeys(("a", "b", "c"), site)
     problem = server_problem(sites, None, get_method(METHOD), {}, 1e-3)
     point, shares = np.array([3.0, -2.0, 1.0, 0.0]), dict.fromkeys(sites, 1 / 3)
-    drawn_low = np.full(6, -(2**40)).astype(np.int64).view(np.uint64)
-    found = bounded_answer(
-        drawn_low, point, problem, get_loss("hinge"), plan, NoiseTerms(1 / 300, 3, plan.rho), shares,
-        dict.fromkeys(sites, 0.02), complete=True,
-    )
-    assert found["risk"] == pytest.approx(0.02 * math.sqrt(14))
+    terms = NoiseTerms(1 / 300, 3, plan.rho)
+
+    def answered(deviations: float) -> dict[str, Any]:
+        """Of a risk that was drawn so many deviations below 0."""
+        low = -deviations * sigmas(point, 3, get_loss("hinge"), terms)["risk"] * math.sqrt(3)
+        words = np.full(6, round(low)).astype(np.int64).view(np.uint64)
+        return bounded_answer(
+            words, point, problem, get_loss("hinge"), plan, terms, shares, dict.fromkeys(sites, 0.02), complete=True
+        )
+
+    for deviations in (1.0, 1.9 * plan.deviations):
+        assert answered(deviations)["risk"] == pytest.approx(0.02 * math.sqrt(14))
+    with pytest.raises(NeverNoiseError, match="noise is .* of it at most, and no risk is below 0"):
+        answered(2.1 * plan.deviations)

@@ -41,6 +41,7 @@ from services.site_agent.door.noisy_round import NoisyAnswers
 from services.site_agent.rules.policy import REASONS, Refusal, SitePolicy
 from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.records.noise_account import NoiseRecord
+from services.site_agent.vault.records.version_rows import VersionRows
 
 RIG = AssetType(
     name="rig", features=tuple(Feature(name=name, unit="1", low=0, high=1) for name in ("flow", "pressure")),
@@ -99,7 +100,12 @@ class FakePlant:
     def restart(self) -> None:
         """Lose what is in memory alone."""
         self.masks = MaskedRuns(self.site_id, self.public_key, signer(self.seed_file), self.policy)
-        self.noise = NoisyAnswers(self.record, self.policy)
+        self.noise = NoisyAnswers(self.record, VersionRows(None, b""), self.policy)
+
+    @property
+    def rows(self) -> Part:
+        """All of them, for training."""
+        return Part(self.features, self.classes, np.full(self.count, np.nan))
 
     def masked(self, task: Task) -> MaskingAnswer:
         """Its answer to a task of a run on sums."""
@@ -109,14 +115,14 @@ class FakePlant:
         cohort = self.masks.cohort(task.run_id)
         if task.kind == "round" and cohort.noise is not None:
             heads = site_problems(task.spec, self.features, self.classes, RIG)
-            return self.masks.mask(task.masking, self.noise.words(task, cohort, heads, "digest"))
+            return self.masks.mask(task.masking, self.noise.words(task, cohort, heads, "digest", self.rows))
         found = self.falsify(task, self.honest(task))
         question = self.masks.question(task, found) if task.kind == "round" else None
         return self.masks.mask(task.masking, self.masks.words(task, found), question)
 
     def honest(self, task: Task) -> dict[str, FloatArray]:
         if task.kind == "tune":
-            rows = Part(self.features, self.classes, np.full(self.count, np.nan))
+            rows = self.rows
             rules = SitePolicy(min_samples=5, min_test_samples=1, min_class_samples=1)
             if isinstance(task.tuning, CouplingTask):
                 return dict(coupling_answer(task, rows, RIG, Unguarded(), lambda *given: None).arrays)

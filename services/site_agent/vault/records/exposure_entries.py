@@ -42,7 +42,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class Budget:
-    """Answers of a run about a version of the data, and its other runs that began since a time."""
+    """Answers of a run about a version of the data, and the runs of all versions beside it that began since a time."""
 
     answers: int
     other_runs: int

@@ -122,10 +122,10 @@ class ExposureRecord:
         return OtherVersions(rows.own, rows.gone, rows.gone_names, vectors, kinds) if len(vectors) else None
 
     def budget(self, digest: str, run_id: str, since: str) -> Budget:
-        """What was answered already."""
+        """What was answered already; a run that goes on about another version of the data is one more."""
         answers = self._rows("SELECT answers FROM run WHERE digest = ? AND run = ?", digest, run_id)
         others = self._rows(
-            "SELECT count(*) FROM run WHERE digest = ? AND run <> ? AND began > ?", digest, run_id, since
+            "SELECT count(*) FROM run WHERE NOT (digest = ? AND run = ?) AND began > ?", digest, run_id, since
         )
         return Budget(answers[0][0] if answers else 0, others[0][0])
 
@@ -227,7 +227,7 @@ class ExposureRecord:
             "DELETE FROM sketch WHERE digest NOT IN (SELECT digest FROM version) AND number <= "
             "(SELECT number FROM sketch ORDER BY number DESC LIMIT 1 OFFSET ?)", (SKETCHES_KEPT,),
         )
-        for table in ("direction", "isolated", "run", "choice", "told"):
+        for table in ("direction", "isolated", "choice", "told"):
             write(f"DELETE FROM {table} WHERE digest NOT IN (SELECT digest FROM version)")
         write("DELETE FROM told WHERE (digest, run) NOT IN (SELECT digest, run FROM run)")
 

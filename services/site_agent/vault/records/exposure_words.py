@@ -29,10 +29,10 @@ def exposure_summary(path: Path, policy: SitePolicy, now: datetime | None = None
         digest, n_rows, used = latest
         figures = Exposure(digest, n_rows, record.stored(digest, n_rows)).figures()
         runs = record.runs(digest)
+        today = record.budget("", "", ((now or datetime.now(UTC)) - timedelta(days=1)).isoformat()).other_runs
     finally:
         record.close()
-    since = ((now or datetime.now(UTC)) - timedelta(days=1)).isoformat()
-    today, last = sum(began > since for _, began, _ in runs), max((run[2] for run in runs), default=0)
+    last = max((run[2] for run in runs), default=0)
     return {
         **asdict(figures), "data": digest, "last_answer": used, "answers": sum(run[2] for run in runs),
         "runs": len(runs), "runs_today": today, "most_answers_in_a_run": last,

@@ -1,15 +1,22 @@
 """What a plant's noisy answers have told so far of each version of its data, over all runs.
 
-No version is ever forgotten: rows that come back find their account as it was.
+No version is ever forgotten: rows that come back find their account as it was. A row that several versions have was
+told of by the answers about all of them, and the account of a version is that of the row of which most was told.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
 
 from models.cohorts.accountant import NoiseAccount
 from services.site_agent.vault.records.record_table import RecordTable
+from services.site_agent.vault.records.version_rows import Shared
 
+_NONE: Shared = MappingProxyType({})
 _TABLE = "CREATE TABLE IF NOT EXISTS noise (digest TEXT PRIMARY KEY, rho REAL NOT NULL)"
 
 
@@ -20,13 +27,18 @@ class NoiseRecord(RecordTable):
         """Open or begin it; ``ExposureRecordError`` where that is not possible."""
         super().__init__(path, _TABLE, "the account of noisy answers")
 
-    def account(self, digest: str) -> NoiseAccount:
-        """The account of a version of the data."""
-        found = self.read("SELECT rho FROM noise WHERE digest = ?", (digest,))
-        return NoiseAccount(found[0][0]) if found else NoiseAccount()
+    def account(self, digest: str, shared: Shared = _NONE) -> NoiseAccount:
+        """The account of a version of the data, of which other versions have the ``shared`` rows."""
+        told: Mapping[str, float] = dict(self.read("SELECT digest, rho FROM noise", ()))
+        before = sum((told.get(other, 0.0) * rows for other, rows in shared.items()), np.zeros(1))
+        return NoiseAccount(told.get(digest, 0.0) + float(before.max()))
 
-    def charge(self, digest: str, rho: float, heads: int, epsilon: float, delta: float) -> NoiseAccount:
+    def charge(
+        self, digest: str, rho: float, heads: int, epsilon: float, delta: float, shared: Shared = _NONE
+    ) -> NoiseAccount:
         """Charge an answer, before it is given; on the disk when this returns.
+
+        ``shared`` as in :meth:`account`.
 
         Raises
         ------
@@ -35,6 +47,9 @@ class NoiseRecord(RecordTable):
         ExposureRecordError
             The file fails.
         """
-        after = self.account(digest).charged(rho, heads, epsilon, delta)
-        self.write("INSERT OR REPLACE INTO noise VALUES (?, ?)", [(digest, after.rho)])
+        after = self.account(digest, shared).charged(rho, heads, epsilon, delta)
+        self.write(
+            "INSERT INTO noise VALUES (?, ?) ON CONFLICT (digest) DO UPDATE SET rho = rho + excluded.rho",
+            [(digest, rho * heads)],
+        )
         return after

@@ -115,6 +115,23 @@ def test_planes_stay_as_they_are_where_a_plant_does_not_couple(grades: FakeWorks
     assert "plant-" not in found.note
 
 
+@pytest.mark.parametrize(
+    ("reveal", "name", "told"),
+    [("sums", "risk", -10.0), ("sums", "cut_height", 10.0), ("each site", "cut_height", 10.0)],
+)
+def test_planes_stay_as_they_are_where_losses_are_told_that_cannot_be(
+    grades: FakeWorks, reveal: str, name: str, told: float
+) -> None:
+    """A loss below 0, or below what a cut says of it, was taken: the version had a coupling that nothing bounds."""
+    run, model = trained(grades, reveal=reveal, max_rounds=3)
+    grades.plants["plant-2"].falsify = lambda task, said: {
+        each: np.full_like(array, told) if each.startswith(name) else array for each, array in said.items()
+    }
+    found = coupled(grades, run, model)
+    assert found.coupling is None and found.weights is model.weights and found.risk_bound == model.risk_bound
+    assert "the planes of the classes are not coupled: a loss of " in found.note and "plant-" not in found.note
+
+
 def test_who_cancels_is_heard_while_planes_are_coupled(grades: FakeWorks) -> None:
     run, model = trained(grades, reveal="sums", max_rounds=3)
     grades.store.change(run.run_id, cancel_requested=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-from models.basics import FloatArray
+from models.basics import Arrays, FloatArray
 from models.tuning.candidates import Candidate
 from models.tuning.rungs import Asked, Exchange
 from services.contracts.wire.messages import Task
@@ -24,9 +25,11 @@ def exchange(*places: tuple[Candidate, int], pooled: bool = False) -> Exchange:
 
 
 def check(
-    asked: Exchange, scores: Sequence[FloatArray | None], members: dict[str, tuple[str, ...]] | None = None
+    asked: Exchange, scores: Sequence[FloatArray | None], members: dict[str, tuple[str, ...]] | None = None,
+    joined: dict[str, int] | None = None,
 ) -> None:
-    check_counts(asked, {"a": [{} if each is None else {"score": each} for each in scores]}, members or {})
+    told: dict[str, list[Arrays]] = {"a": [{} if each is None else {"score": each} for each in scores]}
+    check_counts(asked, told, members or {}, joined or {"a": 20, "x": 10, "y": 10, "z": 1})
 
 
 def counts(*cells: float) -> FloatArray:
@@ -56,6 +59,19 @@ def test_counts_that_are_told_of_all_folds_together_are_held_together() -> None:
     check(asked, [counts(5, 2, 0, 4), None, counts(7, 0, 4, 0), None])
     with pytest.raises(ContradictingAnswersError):
         check(asked, [counts(5, 2, 0, 4), None, counts(7, 0, 4, 1), None])
+
+
+def test_more_rows_than_a_plant_joined_with_are_a_lie() -> None:
+    """A plant of forty rows that told a million chose the lift for all."""
+    check(exchange((SMALL, 0)), [counts(5, 2, 0, 4)], joined={"a": 6})
+    with pytest.raises(ContradictingAnswersError, match="a lied in the tuning: 11 held-out rows, joined with 5: 2 to"):
+        check(exchange((SMALL, 0)), [counts(5, 2, 0, 4)], joined={"a": 5})
+    with pytest.raises(ContradictingAnswersError, match="41 held-out rows, joined with 20"):
+        check(exchange((SMALL, 0)), [np.array([41.0, 1.25])])
+    cohort = {"a": ("x", "y", "z")}
+    check(exchange((SMALL, 0)), [counts(20, 2, 0, 20)], cohort)
+    with pytest.raises(ContradictingAnswersError, match="some plant of x, y, z .* 43 held-out rows, joined with 21"):
+        check(exchange((SMALL, 0)), [counts(20, 2, 0, 21)], cohort)
 
 
 @pytest.mark.parametrize("cell", [4.5, -1.0])
@@ -89,3 +105,16 @@ def test_one_count_that_a_plant_adds_ends_the_run(works: FakeWorks, reveal: str,
         tuned(works, tuning=BRIEF, reveal=reveal)
     works.plants["plant-2"].falsify = lambda task, arrays: arrays
     assert curve_of(tuned(works, tuning=BRIEF, reveal=reveal)).rounds > 1
+
+
+@pytest.mark.parametrize(("reveal", "who"), [("sums", "some plant of .*plant-2.* lied"), ("each site", "plant-2 lied")])
+@pytest.mark.parametrize("tuning", [BRIEF, "auto"])
+def test_a_plant_that_counts_a_million_rows_chooses_nothing(
+    works: FakeWorks, reveal: str, who: str, tuning: Any
+) -> None:
+    def many(task: Task, arrays: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        return {name: each * 1e5 if name.startswith("score") else each for name, each in arrays.items()}
+
+    works.plants["plant-2"].falsify = many
+    with pytest.raises(ContradictingAnswersError, match=who):
+        tuned(works, tuning=tuning, reveal=reveal)

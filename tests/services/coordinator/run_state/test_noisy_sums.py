@@ -20,7 +20,7 @@ from services.contracts.wire.messages import Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import run_parts, summed_rounds
 from services.coordinator.run_state.noisy_sums import noise_plan, promise, server_half
-from services.coordinator.run_state.run_errors import TooFewSitesError
+from services.coordinator.run_state.run_errors import ContradictingAnswersError, TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
 from services.site_agent.rules.policy import SitePolicy
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
@@ -224,3 +224,13 @@ def test_a_noisy_plane_above_a_risk_is_no_lie(new_works: Callable[..., FakeWorks
     asked = noisy.step(far, problem, {"cohort-1": said["cohort-1"] | {"risk": np.array(0.6)}})
     np.testing.assert_allclose(asked.evidence.points, [[4.8, 6.4, 0.0]])
     assert noisy.status(replace(asked, stagnated=True), problem) is Status.CONTINUE
+
+
+def test_a_risk_that_no_noise_explains_ends_the_run_with_the_plants_named(new_works: Callable[..., FakeWorks]) -> None:
+    """A sum far below 0 was a bound of 0 with a gap of 0: the model of zero weights was certified after one round."""
+    works = new_works(rows=2000)
+    liar = works.plants["plant-3"]
+    honest = liar.noise.words
+    liar.noise.words = lambda *asked: honest(*asked) - np.uint64(2**61)  # type: ignore[method-assign]
+    with pytest.raises(ContradictingAnswersError, match="some plant of plant-1, plant-2, plant-3, plant-4 lied: their"):
+        works.train(with_noise(works))

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
 from models.cohorts.accountant import rho_of
 from models.cohorts.noise import BITS, METHOD, NoiseTerms, noisy_answer, sigmas
-from services.contracts.keys.signing import signer
 from services.contracts.problems.lift import FourierLiftSpec
 from services.contracts.problems.noise import CohortNoise
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.wire.masking import MaskedWords, MaskingCohort, MaskKeys
-from services.contracts.wire.messages import Kind
+from services.contracts.wire.masking import MaskedWords, MaskKeys
 from services.masking.unmasking import deliveries
 from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.door import noisy_round
@@ -25,56 +23,13 @@ from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.reader import Vault
 from services.site_agent.vault.records.noise_account import NoiseRecord
 from services.site_agent.vault.records.told_models import PROBLEMS
-from services.site_agent.vault.records.version_exposure import data_digest
-from tests.services.site_agent.party import RUN, Party
-
-POINT = {"point": np.array([[0.5, -0.2, 0.1, 0.05]])}
-
-
-class NoisyParty(Party):
-    """The same cohort with noise: a mask is asked for, and sums are the plant's own words."""
-
-    noise = CohortNoise(row_share=0.05, honest=2, rho=0.5)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.renew(1)
-
-    def renew(self, agreement: int, noise: CohortNoise | None = noise) -> None:
-        whole = self.cohort.model_dump() | {"agreement": agreement, "noise": noise}
-        self.cohort = MaskingCohort.model_validate(whole)
-        self.keys = {
-            peer: pair.signed(self.cohort, peer, signer(self.folder / f"{peer}.nk"))
-            for peer, pair in self.pairs.items()
-        }
-
-    def ask(self, kind: Kind, masking: Any, **changes: Any) -> Any:
-        return self.site.ask(kind, run_id=RUN, reveal="sums", masking=masking, **({"method": METHOD} | changes))
-
-    def digest(self) -> str:
-        return data_digest(Vault(self.site.source, self.site.asset_type).current().train)
-
-    def told(self) -> float:
-        return self.site.door._noise_record.account(self.digest()).rho
+from services.site_agent.vault.records.version_rows import VersionRows
+from tests.services.site_agent.noisy_party import POINT, NoisyParty, words
+from tests.services.site_agent.party import RUN
 
 
-@pytest.fixture
-def new_party(make_site: Callable[..., Any], tmp_path: Path) -> Callable[..., NoisyParty]:
-    def new(**policy: Any) -> NoisyParty:
-        rules: dict[str, Any] = {
-            "methods": (METHOD, "cohort-bundle"), "asset_types": ("pump",), "messages": get_args(Kind)
-        }
-        return NoisyParty(make_site(policy=SitePolicy(**(rules | policy))), tmp_path)
-
-    return new
-
-
-def words(party: NoisyParty, number: int) -> Any:
-    return party.sum("round", number, POINT, 6).view(np.int64)
-
-
-def test_the_words_are_the_answer_with_noise_of_the_stated_size(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party()
+def test_the_words_are_the_answer_with_noise_of_the_stated_size(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party()
     party.agree()
     train = Vault(party.site.source, party.site.asset_type).current().train
     spec = TrainingSpec()
@@ -90,8 +45,8 @@ def test_the_words_are_the_answer_with_noise_of_the_stated_size(new_party: Calla
     assert 0.7 < float(off.std()) < 1.3, "40 x 6 numbers of variance 1"
 
 
-def test_every_answer_is_charged_and_a_repeat_is_the_same_answer(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party()
+def test_every_answer_is_charged_and_a_repeat_is_the_same_answer(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party()
     party.agree()
     given = deliveries(party.cohort, 1, party.prepare(1))["plant-1"]
     first = party.ask("round", given, round=1, arrays=POINT)
@@ -104,8 +59,8 @@ def test_every_answer_is_charged_and_a_repeat_is_the_same_answer(new_party: Call
     assert party.told() == pytest.approx(1.5), "what was drawn is charged, left it or not"
 
 
-def test_new_masks_of_the_same_round_have_new_noise_and_are_charged(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party()
+def test_new_masks_of_the_same_round_have_new_noise_and_are_charged(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party()
     party.agree()
     before = words(party, 1)
     party.renew(2)
@@ -115,10 +70,10 @@ def test_new_masks_of_the_same_round_have_new_noise_and_are_charged(new_party: C
 
 
 def test_the_account_outlives_the_agent_and_the_limit_is_kept(
-    new_party: Callable[..., NoisyParty], tmp_path: Path
+    new_noisy_party: Callable[..., NoisyParty], tmp_path: Path
 ) -> None:
     limit = 3.0
-    party = new_party(noise_epsilon=limit)
+    party = new_noisy_party(noise_epsilon=limit)
     most = int(rho_of(limit, 1e-6) / 0.02)
     party.renew(3, CohortNoise(row_share=0.05, honest=2, rho=0.02))
     party.agree()
@@ -136,8 +91,8 @@ def test_the_account_outlives_the_agent_and_the_limit_is_kept(
     assert NoiseRecord(file).account("other").rho == 0.0 and file.stat().st_mode & 0o777 == 0o600
 
 
-def test_terms_that_hide_too_little_are_refused(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party()
+def test_terms_that_hide_too_little_are_refused(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party()
     party.renew(4, CohortNoise(row_share=0.0001, honest=2, rho=0.5))
     party.agree()
     given = deliveries(party.cohort, 1, party.prepare(1))["plant-1"]
@@ -151,16 +106,16 @@ def test_terms_that_hide_too_little_are_refused(new_party: Callable[..., NoisyPa
         party.renew(5, CohortNoise(row_share=0.05, honest=4, rho=0.5))
 
 
-def test_a_limit_makes_rounds_without_noise_impossible(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party(noise_epsilon=5.0, reveal=("sums", "each site"))
+def test_a_limit_makes_rounds_without_noise_impossible(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party(noise_epsilon=5.0, reveal=("sums", "each site"))
     party.renew(6, None)
     assert party.ask("agree", party.cohort).code == "noise_limit"
     assert party.site.refusal_code("round", method=METHOD, arrays=POINT) == "noise_limit"
     assert party.ask("prepare", MaskKeys(run_id=RUN, round=1, keys=party.keys)).code == "masks_missing"
 
 
-def test_a_noisy_answer_isolates_nothing(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party(exposure_limit=0.0, leverage_limit=0.0, allow_unaccounted=False)
+def test_a_noisy_answer_isolates_nothing(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party(exposure_limit=0.0, leverage_limit=0.0, allow_unaccounted=False)
     party.agree()
     words(party, 1)
     figures = party.site.door._gate._exposure(Vault(party.site.source, party.site.asset_type).current().train).figures()
@@ -184,16 +139,16 @@ def asked_once(party: NoisyParty, number: int, **changes: Any) -> Any:
     ],
 )
 def test_noise_is_no_way_round_what_else_a_plant_refuses(
-    new_party: Callable[..., NoisyParty], policy: dict[str, Any], asked: dict[str, Any], code: str
+    new_noisy_party: Callable[..., NoisyParty], policy: dict[str, Any], asked: dict[str, Any], code: str
 ) -> None:
-    party = new_party(**policy)
+    party = new_noisy_party(**policy)
     party.agree()
     assert asked_once(party, 1, **asked).code == code
     assert party.told() == 0.0, "nothing of what is refused is charged"
 
 
-def test_a_run_with_noise_asks_about_as_many_problems_as_another(new_party: Callable[..., NoisyParty]) -> None:
-    party = new_party()
+def test_a_run_with_noise_asks_about_as_many_problems_as_another(new_noisy_party: Callable[..., NoisyParty]) -> None:
+    party = new_noisy_party()
     party.agree()
     for number in range(1, PROBLEMS + 1):
         said = asked_once(party, number, spec=TrainingSpec(label_flip_cost=1.0 + number))
@@ -203,18 +158,19 @@ def test_a_run_with_noise_asks_about_as_many_problems_as_another(new_party: Call
 
 
 def test_the_answers_of_the_last_runs_are_kept_and_the_run_of_longest_ago_is_forgotten(
-    new_party: Callable[..., NoisyParty], monkeypatch: pytest.MonkeyPatch
+    new_noisy_party: Callable[..., NoisyParty], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Noise that was drawn anew for the same question would be averaged away, and be charged again."""
-    party, charged = new_party(), list[str]()
-    answers = noisy_round.NoisyAnswers(NoiseRecord(None), SitePolicy())
+    party, charged = new_noisy_party(), list[str]()
+    answers = noisy_round.NoisyAnswers(NoiseRecord(None), VersionRows(None, b""), SitePolicy())
+    rows: Any = None
     monkeypatch.setattr(noisy_round, "encode", lambda task: task.run_id.encode())
     monkeypatch.setattr(answers, "_drawn", lambda task, *_: np.random.default_rng().integers(2**40, size=6))
     monkeypatch.setattr(answers, "_charge", lambda *_: charged.append("charged"))
 
     def told(run: int) -> Any:
         task: Any = SimpleNamespace(run_id=f"{run:032x}")
-        return answers.words(task, party.cohort, [], "digest")
+        return answers.words(task, party.cohort, [], "digest", rows)
 
     first = told(0)
     later = [told(run) for run in range(1, noisy_round._RUNS_KEPT + 1)]

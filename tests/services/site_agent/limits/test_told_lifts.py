@@ -18,8 +18,10 @@ from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.records.exposure_record import ExposureRecord
 from services.site_agent.vault.records.lift_record import LiftRecord
+from services.site_agent.vault.records.version_rows import VersionRows
 
 METHOD = "level-bundle-plain"
 RULES = SitePolicy.model_validate(
@@ -101,6 +103,27 @@ def test_neither_a_restart_nor_another_policy_begins_the_count_anew_and_other_ro
     assert code(site.restarted(source=later), waves(50, 1)) == ""
 
 
+def test_rows_that_stay_are_told_under_few_lifts_whatever_versions_of_the_data_they_are_in(
+    make_site: Any, write_csv: Any, make_table: Any
+) -> None:
+    """A row more each week, or the same ones in another order, began the count anew: ten weeks told who is there."""
+    site, (header, *rows) = make_site(policy=RULES), make_table(100)
+
+    def later(name: str, changed: list[Any]) -> None:
+        site.restarted(source=CsvSource(kind="csv", path=write_csv([header, *changed], name)))
+
+    assert code(site, waves(150)) == ""
+    later("order.csv", rows[::-1])
+    assert code(site, waves(50, 1), RUNS[1]) == "exposure_limit"
+    later("more.csv", [*rows, [55.5, 1.5, 2.5, "leak"]])
+    assert code(site, waves(50, 1), RUNS[2]) == "exposure_limit"
+    assert code(site, waves(150), RUNS[3]) == "", "the lift of an earlier run"
+    later("half.csv", [*rows[60:], *make_table(60, seed=3)[1:]])
+    assert code(site, waves(50, 1), RUNS[4]) == "", "more than half of the rows are others"
+    later("again.csv", rows)
+    assert code(site, waves(50, 2), RUNS[5]) == "exposure_limit"
+
+
 @pytest.mark.parametrize("kind", ["join", "round", "evaluate"])
 def test_a_lift_that_is_too_large_is_refused_from_the_join_on_and_counts_for_nothing(
     make_site: Any, kind: Kind
@@ -171,7 +194,7 @@ def test_what_is_told_under_waves_counts_for_every_row(make_site: Any) -> None:
 
 
 def test_a_plan_that_runs_every_week_and_one_that_is_changed_ten_times_go_through() -> None:
-    lifts = ToldLifts(LiftRecord(None), SitePolicy())
+    lifts = ToldLifts(LiftRecord(None), VersionRows(None, b""), SitePolicy())
     assert lifts.most("waves", 200) == 400 and lifts.most("segments", 200) == 64 and lifts.most("segments", 2000) == 500
     plans: list[LiftSpec] = [SplineLiftSpec(kind="spline", segments=each) for each in (2, 3, 4, 5, 6, 8, 10, 12)]
     plans += [ProductLiftSpec(kind="products", features=(0, 1), segments=each) for each in (1, 6)]
@@ -206,11 +229,12 @@ def test_as_large_as_the_first_is_one_lift_alone_and_its_waves_alone_count(
         "parts": [{"radius": 1.0, "label_flip_cost": 1.0, "fold": 0, "lift": lift} for lift in range(len(sizes))],
     })
     task: Any = SimpleNamespace(spec=SimpleNamespace(lift=None), tuning=tuning)
-    told = ToldLifts(LiftRecord(None), RULES)
+    told = ToldLifts(LiftRecord(None), VersionRows(None, b""), RULES)
+    train = Part(np.random.default_rng(0).random((30, 3)), np.zeros(30, np.intp), np.full(30, np.nan))
     if fits:
-        told.check(task, "rows", 3, 30)
-        told.check(task, "rows", 3, 30)
+        told.check(task, "rows", 3, 30, train)
+        told.check(task, "rows", 3, 30, train)
         return
     with pytest.raises(Refusal, match="would be told under 15[01] components"):
-        told.check(task, "rows", 3, 30)
+        told.check(task, "rows", 3, 30, train)
     told.close()

@@ -123,7 +123,7 @@ def test_rows_that_a_task_does_not_learn_from_are_not_exposed_by_it() -> None:
     assert (figures.vectors, figures.rows, figures.by_differences) == (2, 40, 0), "other rows, another vector"
 
 
-def test_answers_and_runs_have_budgets_by_the_version_of_the_data() -> None:
+def test_answers_have_a_budget_by_the_version_of_the_data_and_runs_of_a_day_one_for_all() -> None:
     train, other = part(), part(seed=1)
     record = ExposureRecord(None)
 
@@ -135,8 +135,9 @@ def test_answers_and_runs_have_budgets_by_the_version_of_the_data() -> None:
         door(0).check_budget(train, RUN)
         door(0).admit(train, everyone(train), RUN, RowAccount())
     for hours, rows, run, fits in (
-        (1, train, RUN, False), (1, train, NEXT_RUN, False), (1, other, RUN, True), (23.9, train, NEXT_RUN, False),
-        (24.1, train, NEXT_RUN, True), (24.1, train, RUN, False),
+        (1, train, RUN, False), (1, train, NEXT_RUN, False), (1, other, RUN, False), (1, other, NEXT_RUN, False),
+        (23.9, train, NEXT_RUN, False),
+        (24.1, train, NEXT_RUN, True), (24.1, train, RUN, False), (24.1, other, RUN, True),
     ):
         if fits:
             door(hours).check_budget(rows, run)
