@@ -150,9 +150,11 @@ class Joining:
             self._parts.question(run, "tune", asked.number, dict.fromkeys(keys, asked.arrays), asked.shapes),
             tuning=asked.task,
         )
+        if gone := [each.site_id for each in run.members if each.site_id not in keys]:
+            raise TooFewSitesError(
+                f"the tuning needs every plant of the run, and the key of {', '.join(gone)} was taken away"
+            )
         if run.plan.reveal == "sums":
-            if len(keys) < len(run.members):
-                raise TooFewSitesError("the tuning needs every plant of the run, and the key of one was taken away")
             rounds = self._parts.summed(run)
             sums, accounts = await rounds.tune(replace(question, arrays=dict.fromkeys(rounds.cohorts, asked.arrays)))
             return TuningAnswers({name: asked.from_words(words) for name, words in sums.items()}, accounts)

@@ -191,6 +191,16 @@ def test_a_coordinator_that_dies_in_a_tuning_leaves_nothing_and_tunes_again(work
 
 
 @pytest.mark.parametrize("reveal", ["sums", "each site"])
+def test_a_coordinator_that_tunes_again_without_the_key_of_a_plant_names_it_at_once(
+    works: FakeWorks, reveal: str
+) -> None:
+    run = works.join(works.run(tuning=BRIEF, reveal=reveal, absence_patience_seconds=1.0))
+    del works.plants["plant-2"]
+    with pytest.raises(TooFewSitesError, match="the key of plant-2 was taken away"):
+        asyncio.run(works.coordinator().tune(run))
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
 def test_a_plant_whose_policy_forbids_it_ends_the_run_with_one_line(works: FakeWorks, reveal: str) -> None:
     plant = works.plants["plant-3"]
     plant.behave = lambda task: plant.refusal_of(task, "message_not_allowed") if task.kind == "tune" else None
