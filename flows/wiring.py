@@ -45,6 +45,16 @@ class FlowContext:
         """Newest version of an asset type."""
         return self.store.asset_types.get(name).asset_type
 
+    def contract_of(self, run: Run) -> AssetType:
+        """Asset type that a run is of: the newest one before it begins, and from then on that with which it began.
+
+        One that began in a release that did not note it is of the newest.
+        """
+        name = run.plan.asset_type
+        if run.start is None:
+            return self.asset_type(name)
+        return self.store.asset_types.of_contract(name, run.start.contract).asset_type
+
     def site_keys(self, plan: Plan) -> dict[str, str]:
         """Public keys of the active sites that a plan may ask, by site id.
 
@@ -112,7 +122,7 @@ class FlowContext:
         left = None if run.leaving is None else run.leaving.site_id
         sites = [site for site in self._sites_of(run) if site != left]
         keys = LiveKeys(sites, self.active_keys)
-        return Coordinator(self.store.runs, transport, keys, self.asset_type(run.plan.asset_type))
+        return Coordinator(self.store.runs, transport, keys, self.contract_of(run))
 
 
 @contextmanager
