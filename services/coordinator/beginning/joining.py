@@ -125,7 +125,8 @@ class Joining:
         """The choice that a run takes, with the run by its loss; None where it tunes: as who was asked for that alone.
 
         A choice goes by the rows of all plants that made it. One that may not take part any more, since it was removed
-        or left the plan, has no part in a later model through it: then, too, it tunes.
+        or left the plan, has no part in a later model through it: then, too, it tunes. So it does where the asset type
+        got another version since: ranges are others, and a lift of other features does not fit.
         """
         last = [] if run.plan.tunes_only else self._parts.store.completed_before(run.run_id, tunings=True)
         plans = [run.plan]
@@ -136,7 +137,8 @@ class Joining:
             if curve is not None:
                 made_by = self._parts.store.get_run(curve.reused_from)
                 stays = all(site.site_id in self._parts.keys for site in made_by.sites)
-                return (run.model_copy(update={"plan": plan}), curve) if stays else (run, None)
+                same = made_by.start is None or made_by.start.contract == self._parts.asset_type.fingerprint
+                return (run.model_copy(update={"plan": plan}), curve) if stays and same else (run, None)
         return run, None
 
     async def ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:

@@ -170,6 +170,16 @@ def test_a_choice_by_the_rows_of_a_plant_that_is_gone_is_not_taken(works: FakeWo
     assert not curve_of(run).reused_from and "plant-2" not in {site.site_id for site in run.sites}
 
 
+def test_a_choice_by_another_version_of_the_asset_type_is_not_taken(works: FakeWorks) -> None:
+    """A lift of the features of before would fit those of now as little as their ranges."""
+    every = {**BRIEF, "every": 5}
+    first = completed(works, tuned(works, tuning=every), rounds=9)
+    assert first.start is not None
+    assert curve_of(completed(works, tuned(works, tuning=every), rounds=9)).reused_from == first.run_id
+    works.store.change(first.run_id, start=first.start.model_copy(update={"contract": "f" * 64}))
+    assert not curve_of(tuned(works, tuning=every)).reused_from
+
+
 def test_a_coordinator_that_dies_in_a_tuning_leaves_nothing_and_tunes_again(works: FakeWorks) -> None:
     run = works.join(works.run(tuning=BRIEF))
     calls = 0
