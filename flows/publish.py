@@ -36,7 +36,7 @@ LOG = logging.getLogger("ballast.flows")
 def announce(context: FlowContext, run: Run) -> None:
     """Show in MLflow that a run has begun. A registry that is away now may be there when the model is."""
     try:
-        context.registry.start_run(run, context.asset_type(run.plan.asset_type))
+        context.registry.start_run(run, context.contract_of(run))
     except BallastError as error:
         LOG.warning("run %s is not in MLflow yet: %s", run.run_id, error)
 
@@ -58,7 +58,7 @@ def keep_draft(
     From here to the run's end no plant is needed: every step goes by the draft and the store, and may be done again.
     """
     rounds = context.store.runs.get_rounds(run.run_id)
-    version = model_version(run, context.asset_type(run.plan.asset_type), trained, evaluation, rounds)
+    version = model_version(run, context.contract_of(run), trained, evaluation, rounds)
     version = version.model_copy(update={"calibration": calibrated})
     version, certificate = carried(version, trained.proofs, context.settings.nats_seed)
     draft = VersionDraft(version, why_stopped(run, trained), certificate, evaluation.all_confusion)

@@ -148,7 +148,7 @@ async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run
 
 async def couple(context: FlowContext, coordinator: Coordinator, run: Run, trained: TrainedModel) -> TrainedModel:
     """The model with its planes coupled, where its plan has that; else as it is, without a step in Prefect's pages."""
-    if not couples(run.plan, context.asset_type(run.plan.asset_type)):
+    if not couples(run.plan, context.contract_of(run)):
         return trained
     return await step("couple", partial(coordinator.couple, run, trained))
 

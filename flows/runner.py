@@ -33,6 +33,7 @@ from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
 from flows.lost_flow_runs import BEGUN, mark_begun, mark_crashed, mark_unfinished
 from flows.missed_dates import PATIENCE, MissedDates
+from flows.publish import withdraw
 from flows.retention import watch_retention
 from flows.retrain import retrain
 from flows.roll_call import RollCall
@@ -140,7 +141,7 @@ class Watcher:
         at = (run.run_id, run.rounds)  # a run that has come further since has all its attempts again
         if self._attempts[at] >= MOST_ATTEMPTS:
             said = f"its process ended {MOST_ATTEMPTS} times after round {run.rounds}"
-            await asyncio.to_thread(self.context.store.runs.finish_run, run.run_id, "failed", said)
+            await asyncio.to_thread(self._end, run, "failed", said)
             return
         if run.flow_run_id and run.status == "running":
             await mark_crashed(self.client, UUID(run.flow_run_id))
@@ -163,8 +164,13 @@ class Watcher:
     def _end_where_archived(self, run: Run) -> None:
         """End a run of an archived plan, which nothing starts: it could not be cancelled, nor the plan be restored."""
         if is_archived(self.context, run.plan.name):
-            self.context.store.runs.finish_run(run.run_id, "cancelled", "its plan is archived")
+            self._end(run, "cancelled", "its plan is archived")
             LOG.info("run %s: cancelled, for its plan is archived", run.run_id)
+
+    def _end(self, run: Run, status: str, reason: str) -> None:
+        """End a run that nobody drives, in the store and in MLflow, where it would run for ever."""
+        self.context.store.runs.finish_run(run.run_id, status, reason)
+        withdraw(self.context, run, cancelled=status == "cancelled")
 
     def _starts_of(self, run: Run) -> int:
         return sum(count for (run_id, _), count in self._attempts.items() if run_id == run.run_id)

@@ -45,24 +45,47 @@ class FlowContext:
         """Newest version of an asset type."""
         return self.store.asset_types.get(name).asset_type
 
+    def contract_of(self, run: Run) -> AssetType:
+        """Asset type that a run is of: the newest one before it begins, and from then on that with which it began.
+
+        One that began in a release that did not note it is of the newest.
+        """
+        name = run.plan.asset_type
+        if run.start is None:
+            return self.asset_type(name)
+        return self.store.asset_types.of_contract(name, run.start.contract).asset_type
+
     def site_keys(self, plan: Plan) -> dict[str, str]:
         """Public keys of the active sites that a plan may ask, by site id.
 
         ``InvalidInputError`` where the plan names a site that is not active.
         """
-        active = {site.site_id: site for site in self.store.sites.list_sites(status="active")}
-        keys = self.active_keys()
-        unknown = sorted(set(plan.sites) - set(active))
+        keys = self._active(plan)
+        unknown = sorted(set(plan.sites) - set(keys))
         if unknown:
             raise InvalidInputError(
                 f"plan {plan.name} names sites that are not enrolled and active: {', '.join(unknown)}",
                 code="unknown_site",
             )
+        return keys
+
+    def _active(self, plan: Plan) -> dict[str, str]:
+        """Public keys of the active sites among those that a plan may ask, by site id."""
+        now = datetime.now(UTC)
         return {
-            site_id: keys[site_id]
-            for site_id, site in active.items()
-            if site_id in keys and (site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
+            site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")
+            if (site.site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
         }
+
+    def _sites_of(self, run: Run) -> list[str]:
+        """Sites that a run may ask: one that has begun goes on where one of its own is suspended or removed since.
+
+        By single answers it asks that one again once it is active, in whichever process; on sums it goes on without.
+        """
+        if run.status == "pending":
+            return list(self.site_keys(run.plan))
+        own = [] if run.plan.reveal == "sums" else [site.site_id for site in run.sites]
+        return sorted({*self._active(run.plan), *own})
 
     def active_keys(self) -> dict[str, str]:
         """Public keys that hold now of all active sites, by site id."""
@@ -97,9 +120,9 @@ class FlowContext:
     def coordinator(self, run: Run, transport: SiteTransport) -> Coordinator:
         """Return the coordinator of a run."""
         left = None if run.leaving is None else run.leaving.site_id
-        sites = [site for site in self.site_keys(run.plan) if site != left]
+        sites = [site for site in self._sites_of(run) if site != left]
         keys = LiveKeys(sites, self.active_keys)
-        return Coordinator(self.store.runs, transport, keys, self.asset_type(run.plan.asset_type))
+        return Coordinator(self.store.runs, transport, keys, self.contract_of(run))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,23 +45,46 @@ class Prefect:
         return []
 
 
+@dataclass
+class Ends:
+    """A store whose plans are all archived, and a registry: how each was told that a run has ended."""
+
+    in_store: list[tuple[str, ...]] = field(default_factory=list)
+    in_mlflow: list[tuple[str, bool]] = field(default_factory=list)
+
+    @property
+    def context(self) -> Any:
+        return SimpleNamespace(
+            store=SimpleNamespace(
+                runs=SimpleNamespace(finish_run=lambda *said: self.in_store.append(said)),
+                plans=SimpleNamespace(get=lambda _: SimpleNamespace(archived=True)),
+            ),
+            registry=SimpleNamespace(end_run=lambda run, cancelled: self.in_mlflow.append((run.run_id, cancelled))),
+        )
+
+
 async def test_a_run_whose_process_ends_again_and_again_at_one_round_fails_and_says_so() -> None:
     """One that came a round further meanwhile has all its attempts again, and another run has its own."""
-    ended: list[tuple[str, ...]] = []
-    store = SimpleNamespace(runs=SimpleNamespace(finish_run=lambda *said: ended.append(said)))
-    context: Any = SimpleNamespace(store=store)
-    prefect, nobody, record = Prefect(), object(), object()
+    ended, prefect, nobody, record = Ends(), Prefect(), object(), object()
     watcher = Watcher(
-        context, nobody, prefect, {"weekly": uuid4()}, {"weekly": record},  # type: ignore[arg-type, dict-item]  # stand-ins
+        ended.context, nobody, prefect, {"weekly": uuid4()}, {"weekly": record},  # type: ignore[arg-type, dict-item]  # stand-ins
     )
     for rounds in (0, 7):
         for _ in range(MOST_ATTEMPTS):
             await watcher._start(a_run(rounds))
     await watcher._start(a_run(0, number=2))
-    assert prefect.begun == [a_run(0).run_id] * 2 * MOST_ATTEMPTS + [a_run(0, number=2).run_id] and not ended
+    assert prefect.begun == [a_run(0).run_id] * 2 * MOST_ATTEMPTS + [a_run(0, number=2).run_id] and not ended.in_store
     await watcher._start(a_run(7))
     assert len(prefect.begun) == 2 * MOST_ATTEMPTS + 1
-    assert ended == [(a_run(7).run_id, "failed", f"its process ended {MOST_ATTEMPTS} times after round 7")]
+    assert ended.in_store == [(a_run(7).run_id, "failed", f"its process ended {MOST_ATTEMPTS} times after round 7")]
+    assert ended.in_mlflow == [(a_run(7).run_id, False)], "there it would run for ever"
+
+
+async def test_a_run_of_an_archived_plan_is_cancelled_in_the_store_and_in_mlflow() -> None:
+    ended, nobody = Ends(), object()
+    await Watcher(ended.context, nobody, nobody)._start(a_run(3))  # type: ignore[arg-type]  # stand-ins
+    assert ended.in_store == [(a_run(3).run_id, "cancelled", "its plan is archived")]
+    assert ended.in_mlflow == [(a_run(3).run_id, True)]
 
 
 async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(

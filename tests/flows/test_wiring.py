@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import InvalidInputError
-from services.contracts.history.run import Leaving
+from services.contracts.history.run import Leaving, SiteTermsRecord
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
 from services.plant_simulator.assets import builtin_asset_type
@@ -40,6 +40,10 @@ def context(settings: Settings, tmp_path: Path) -> Iterator[FlowContext]:
 
 def key_of(context: FlowContext, site: str) -> str:
     return context.store.sites.get(site).public_key
+
+
+def terms_of(site: str) -> SiteTermsRecord:
+    return SiteTermsRecord(site_id=site, weight=0.5, radius=0.1, n_samples=9)
 
 
 def a_plan(**changes: Any) -> Plan:
@@ -80,6 +84,25 @@ def test_a_run_without_a_plant_that_left_asks_the_others_by_the_keys_that_they_h
     context.store.sites.suspend("plant-1")  # before the keys are read for the first time
     assert dict(keys) == {"plant-1": ""}
     assert context.coordinator(run.model_copy(update={"leaving": None}), transport)._parts.keys.keys() == {"plant-2"}
+
+
+@pytest.mark.parametrize(("reveal", "asked"), [("each site", {"plant-1", "plant-4"}), ("sums", {"plant-1"})])
+def test_a_run_that_has_begun_goes_on_in_another_process_where_a_plant_was_suspended(
+    context: FlowContext, reveal: str, asked: set[str]
+) -> None:
+    """It is asked again by single answers once it is active; a plan's new run is refused while it is not."""
+    context.store.sites.reactivate("plant-4")
+    plan = context.store.plans.create(a_plan(reveal=reveal, sites=("plant-1", "plant-4"))).plan
+    run, transport = context.store.runs.create_run(plan), cast("Any", None)
+    begun = context.store.runs.begin_run(run.run_id, [terms_of(site) for site in ("plant-1", "plant-4")])
+    context.store.sites.suspend("plant-4")
+    with pytest.raises(InvalidInputError, match="not enrolled and active: plant-4"):
+        context.coordinator(run, transport)
+    keys = context.coordinator(begun, transport)._parts.keys
+    assert keys.keys() == asked and keys.get("plant-4", "") == "" and keys["plant-1"]
+    context.store.sites.reactivate("plant-4")
+    again = context.coordinator(begun, transport)._parts.keys
+    assert dict(again) == {site: key_of(context, site) for site in ("plant-1", "plant-4")}
 
 
 def test_the_newest_version_of_an_asset_type_is_what_a_flow_works_with(context: FlowContext) -> None:

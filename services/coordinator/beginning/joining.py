@@ -125,7 +125,8 @@ class Joining:
         """The choice that a run takes, with the run by its loss; None where it tunes: as who was asked for that alone.
 
         A choice goes by the rows of all plants that made it. One that may not take part any more, since it was removed
-        or left the plan, has no part in a later model through it: then, too, it tunes.
+        or left the plan, has no part in a later model through it: then, too, it tunes. So it does where the asset type
+        got another version since: ranges are others, and a lift of other features does not fit.
         """
         last = [] if run.plan.tunes_only else self._parts.store.completed_before(run.run_id, tunings=True)
         plans = [run.plan]
@@ -136,7 +137,8 @@ class Joining:
             if curve is not None:
                 made_by = self._parts.store.get_run(curve.reused_from)
                 stays = all(site.site_id in self._parts.keys for site in made_by.sites)
-                return (run.model_copy(update={"plan": plan}), curve) if stays else (run, None)
+                same = made_by.start is None or made_by.start.contract == self._parts.asset_type.fingerprint
+                return (run.model_copy(update={"plan": plan}), curve) if stays and same else (run, None)
         return run, None
 
     async def ask_tuning(self, run: Run, asked: TuningQuestion) -> TuningAnswers:
@@ -150,9 +152,11 @@ class Joining:
             self._parts.question(run, "tune", asked.number, dict.fromkeys(keys, asked.arrays), asked.shapes),
             tuning=asked.task,
         )
+        if gone := [each.site_id for each in run.members if each.site_id not in keys]:
+            raise TooFewSitesError(
+                f"the tuning needs every plant of the run, and the key of {', '.join(gone)} was taken away"
+            )
         if run.plan.reveal == "sums":
-            if len(keys) < len(run.members):
-                raise TooFewSitesError("the tuning needs every plant of the run, and the key of one was taken away")
             rounds = self._parts.summed(run)
             sums, accounts = await rounds.tune(replace(question, arrays=dict.fromkeys(rounds.cohorts, asked.arrays)))
             return TuningAnswers({name: asked.from_words(words) for name, words in sums.items()}, accounts)

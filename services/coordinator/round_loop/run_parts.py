@@ -170,5 +170,5 @@ def shortage(run: Run, question: Question, outcome: Poll, *, final: bool = False
     waited = "and no more will" if final else f"within {run.plan.absence_patience_seconds:g} s"
     return (
         f"{len(outcome.updates)} of the {sites_needed(run.plan)} sites that the plan needs answered {where} {waited} "
-        f"({who_and_why(outcome.answers) or 'no site is enrolled for it'})"
+        f"({who_and_why(outcome.answers) or 'no active site is enrolled for it'})"
     )

@@ -45,6 +45,15 @@ class AssetTypeRepository(Repository):
                 raise NotFoundError(f"no asset type {name}" + ("" if version is None else f" version {version}"))
             return _to_record(row)
 
+    def of_contract(self, name: str, fingerprint: str) -> AssetTypeRecord:
+        """The version that has a fingerprint, which a run keeps from its beginning; raise ``NotFoundError``."""
+        wanted = select(AssetTypeRow).where(AssetTypeRow.name == name, AssetTypeRow.fingerprint == fingerprint)
+        with self._scope.read() as session:
+            row = session.scalar(wanted.order_by(AssetTypeRow.version.desc()).limit(1))
+            if row is None:
+                raise NotFoundError(f"no version of asset type {name} has the fingerprint {fingerprint}")
+            return _to_record(row)
+
     def list_asset_types(self) -> list[AssetTypeRecord]:
         """All versions, by name and number."""
         wanted = select(AssetTypeRow).order_by(AssetTypeRow.name, AssetTypeRow.version)

@@ -54,6 +54,7 @@ class PlantLink:
         connected: Callable[[str], None] | None = None,
     ) -> None:
         self._address = address
+        self._seed = address.seed_file.read_text(encoding="ascii").strip()  # once, as that which signs the answers
         self._answer = answer
         self._hello = hello
         self._connected = connected
@@ -110,7 +111,7 @@ class PlantLink:
 
         async def connect() -> None:
             await client.connect(
-                servers=list(self._address.servers), tls=context, nkeys_seed=str(self._address.seed_file),
+                servers=list(self._address.servers), tls=context, nkeys_seed_str=self._seed,
                 name=f"ballast-site {self._address.site_id}", max_reconnect_attempts=-1,
                 reconnect_time_wait=RECONNECT_SECONDS, error_cb=self._on_error, closed_cb=on_closed,
                 disconnected_cb=on_lost, reconnected_cb=on_back,

@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from typing import Final
 
+from services.contracts.errors import BallastError
+from services.contracts.keys.signing import public_key
 from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
 
 _OF_THE_CLOCK: Final = frozenset({9, 10})  # OpenSSL's numbers for a certificate that does not hold yet, and no more
@@ -45,10 +47,23 @@ class Hopeless:
         self._refused_since = self._refused_since if self._refused_since is not None else now
         if now - self._refused_since < KEY_GRACE_SECONDS:
             return None
+        if (following := _key_of(self._address)) not in (None, self._address.public_key):
+            return KeyRefusedError(
+                f"the server does not accept the key {self._address.public_key} any more, with which this agent began; "
+                f"its site has {following} now: start the agent again"
+            )
         return KeyRefusedError(
             f"the server does not accept this site's key {self._address.public_key}: "
             f"ask the OEM to enrol it for site {self._address.site_id}, or to activate the site if it is suspended"
         )
+
+
+def _key_of(address: Address) -> str | None:
+    """Key that the site's file has now; None where it cannot be read."""
+    try:
+        return public_key(address.seed_file)
+    except BallastError:
+        return None
 
 
 def _todo(error: ssl.SSLCertVerificationError) -> str:

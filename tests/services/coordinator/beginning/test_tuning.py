@@ -170,6 +170,16 @@ def test_a_choice_by_the_rows_of_a_plant_that_is_gone_is_not_taken(works: FakeWo
     assert not curve_of(run).reused_from and "plant-2" not in {site.site_id for site in run.sites}
 
 
+def test_a_choice_by_another_version_of_the_asset_type_is_not_taken(works: FakeWorks) -> None:
+    """A lift of the features of before would fit those of now as little as their ranges."""
+    every = {**BRIEF, "every": 5}
+    first = completed(works, tuned(works, tuning=every), rounds=9)
+    assert first.start is not None
+    assert curve_of(completed(works, tuned(works, tuning=every), rounds=9)).reused_from == first.run_id
+    works.store.change(first.run_id, start=first.start.model_copy(update={"contract": "f" * 64}))
+    assert not curve_of(tuned(works, tuning=every)).reused_from
+
+
 def test_a_coordinator_that_dies_in_a_tuning_leaves_nothing_and_tunes_again(works: FakeWorks) -> None:
     run = works.join(works.run(tuning=BRIEF))
     calls = 0
@@ -188,6 +198,16 @@ def test_a_coordinator_that_dies_in_a_tuning_leaves_nothing_and_tunes_again(work
     again = asyncio.run(works.coordinator().tune(works.store.get_run(run.run_id)))
     assert curve_of(again).rounds > 3
     assert asyncio.run(works.coordinator().tune(again)) == again, "a tuned run is not tuned twice"
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+def test_a_coordinator_that_tunes_again_without_the_key_of_a_plant_names_it_at_once(
+    works: FakeWorks, reveal: str
+) -> None:
+    run = works.join(works.run(tuning=BRIEF, reveal=reveal, absence_patience_seconds=1.0))
+    del works.plants["plant-2"]
+    with pytest.raises(TooFewSitesError, match="the key of plant-2 was taken away"):
+        asyncio.run(works.coordinator().tune(run))
 
 
 @pytest.mark.parametrize("reveal", ["sums", "each site"])

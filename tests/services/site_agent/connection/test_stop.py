@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
+from services.contracts.keys.signing import new_seed_file
 from services.site_agent.connection.link import PlantLink
 from services.site_agent.connection.link_address import Address
 from tests.services.process.test_ended_tasks import Stubborn
@@ -28,6 +29,7 @@ async def test_a_client_that_swallows_the_first_cancel_is_given_up_all_the_same(
 
     monkeypatch.setattr(Client, "connect", connect)
     monkeypatch.setattr(Client, "close", close)
-    address = Address("plant-1", ("nats://127.0.0.1:4222",), tmp_path / "plant-1.nk", "U", None, needs_tls=False)
+    key = new_seed_file(tmp_path / "plant-1.nk")
+    address = Address("plant-1", ("nats://127.0.0.1:4222",), tmp_path / "plant-1.nk", key, None, needs_tls=False)
     await PlantLink(address, lambda frame, reads: b"", lambda: b"hello").run(stop)
     assert stubborn.end == "cancelled"
