@@ -39,9 +39,9 @@ def test_a_plant_silent_for_once_is_not_given_up_where_the_others_take_longer_th
     patient: PatientWorks,
 ) -> None:
     transport = patient.slow(**{f"plant_{number}": 30.0 for number in (1, 2, 3, 4)})
-    transport.silent = lambda task: task.site_id == SITE and task.kind == "round" and task.round == 3
-    patient.trained(patient.waiting(absence_patience_seconds=20.0, max_rounds=6, gap=1e-9))
-    assert (3, "absent", 0) in patient.answers(SITE)
+    transport.silent = lambda task: task.site_id == SITE and task.kind == "round" and task.round == 5
+    patient.trained(patient.waiting(absence_patience_seconds=20.0, max_rounds=7, gap=1e-9))
+    assert (5, "absent", 0) in patient.answers(SITE)
     assert all(each.seconds > 20.0 and each.fresh_weight == 1.0 for each in patient.store.records)
 
 
