@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.contracts.wire.masking import MaskingError
+from services.masking import secret_sharing
 from services.masking.secret_sharing import (
     LIMBS,
     PRIME,
@@ -68,3 +69,14 @@ def test_what_is_no_share_is_refused() -> None:
             all_from_bytes([to_bytes(new_secret()), data])
     with pytest.raises(MaskingError, match="a secret is shared among"):
         split(new_secret(), 3, 4)
+
+
+def test_random_words_that_are_no_element_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken for the nearest element they would make that one likelier, and shares would say something of a secret."""
+    drawn = itertools.chain([PRIME, 2**16 - 1, PRIME - 1, 0], itertools.count(1))
+
+    def urandom(size: int) -> bytes:
+        return np.array(list(itertools.islice(drawn, size // 2)), dtype="<u2").tobytes()
+
+    monkeypatch.setattr(secret_sharing.os, "urandom", urandom)
+    assert new_secret().tolist() == [PRIME - 1, *range(LIMBS - 1)]
