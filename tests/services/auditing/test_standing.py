@@ -19,7 +19,7 @@ from tests.attacks.cohort import Cohort
 def test_the_gate_holds_where_the_auditor_found_nobody_and_no_other_sum(
     found: tuple[Cohort, AuditCase], kind: Kind, site: str, holds: bool
 ) -> None:
-    """Also a sum that is not what the plants sent: nobody is left out for it, and the bounds rest on it all the same."""
+    """Nor where a sum is not what the plants sent: nobody is left out for it, and the bounds rest on it."""
     cohort, case = found
     plan = Plan.model_validate({
         "name": "nightly", "asset_type": "rig", "reveal": "sums", "method": "cohort-bundle", "auditor": cohort.auditor,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.contracts.wire.masking import MaskingError
-from services.masking import secret_sharing
 from services.masking.secret_sharing import (
     LIMBS,
     PRIME,
@@ -78,5 +78,5 @@ def test_random_words_that_are_no_element_are_thrown_away(monkeypatch: pytest.Mo
     def urandom(size: int) -> bytes:
         return np.array(list(itertools.islice(drawn, size // 2)), dtype="<u2").tobytes()
 
-    monkeypatch.setattr(secret_sharing.os, "urandom", urandom)
+    monkeypatch.setattr(os, "urandom", urandom)
     assert new_secret().tolist() == [PRIME - 1, *range(LIMBS - 1)]

@@ -113,7 +113,8 @@ def test_rounds_that_are_over_stay_over(make_plants: Make) -> None:
 def test_shares_of_a_wrong_round_or_peer_are_not_opened_and_nothing_of_them_is_revealed(make_plants: Make) -> None:
     plants, name, number = make_plants(4), "plant-000", 0
     words = np.arange(2, dtype=np.uint64)
-    for wrong in ("of another round", "of another peer", "its own for that peer", "short", "no element", "three shares"):
+    wrongs = ("of another round", "of another peer", "its own for that peer", "short", "no element", "three shares")
+    for wrong in wrongs:
         number += 2
         prepared = {each: plants.prepared(each) for each in (number, number + 1)}
         key = share_key(plants.members["plant-001"]._secrets[name], number, "plant-001", name)
