@@ -18,8 +18,9 @@ from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError
-from services.contracts.history.run import Run
+from services.contracts.history.run import ExcludedSite, Run, SummedSites
 from services.registry.labels import CHAMPION
+from tests.api.conftest import a_version
 from tests.flows.test_unlearning import (
     ADMIN,
     GONE,
@@ -32,6 +33,16 @@ from tests.flows.test_unlearning import (
     unlearn,
 )
 from tests.flows.test_unlearning import works as works  # the plants and the model of those tests
+
+
+def test_a_plant_stands_in_a_version_as_a_site_left_out_or_in_a_cohort() -> None:
+    version = a_version("pumps", "a" * 32)
+    out = ExcludedSite(site_id="plant-left-out", round=2, code="absent", reason="it was away")
+    cohort = SummedSites(name="cohort-1", sites=("plant-in-a-sum", "plant-2", "plant-3"))
+    told = version.model_copy(update={"excluded": (out,), "cohorts": (cohort,)})
+    for site in (version.sites[0].site_id, "plant-left-out", "plant-in-a-sum"):
+        assert forgetting.has_plant(told, site)
+    assert not forgetting.has_plant(told, "cohort-1") and not forgetting.has_plant(version, "plant-in-a-sum")
 
 
 @pytest.mark.parametrize("place", ["files", "run", "version"])
