@@ -58,8 +58,12 @@ def test_who_stood_still_until_another_had_the_lease_deletes_no_further_version(
     store = SimpleNamespace(
         atomic=lambda: nullcontext(unit), leavings=SimpleNamespace(take=lambda *_: len(deleted) < 2),
     )
-    registry = SimpleNamespace(forget=lambda name, numbers: deleted.extend(numbers) or [])
-    context: Any = SimpleNamespace(store=store, registry=registry)
+
+    def forget(name: str, numbers: tuple[str, ...]) -> list[str]:
+        deleted.extend(numbers)
+        return []
+
+    context: Any = SimpleNamespace(store=store, registry=SimpleNamespace(forget=forget))
     monkeypatch.setattr(forgetting, "versions_with", lambda *_: ("3", "2", "1"))
     run: Any = SimpleNamespace(
         run_id="0" * 32, status="completed", plan=SimpleNamespace(name="pumps"),
