@@ -132,6 +132,18 @@ def test_of_two_risks_at_one_point_the_lower_is_named_by_its_exchange(
     assert (found.risk, found.bound) == (min(end, 1.0), max(end, 1.0))
 
 
+def test_who_tells_a_risk_below_its_floor_alone_is_suspected() -> None:
+    """No cut of it lies above the risk, but it counted the norm by more than that: only suspects are looked at."""
+    problem = server("l2", 2)
+    said = {"risk": np.array(0.5), "cut_height": np.array(0.5), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
+    low = said | {"cut_height": np.array(-9.0), "norm_weight": np.array(1.0)}
+    evidence = with_answers(Evidence.empty(problem), problem, np.zeros(4), {"s0": said, "s1": low})
+    evidence = with_answers(evidence, problem, np.array([3.0, 0.0, 0.0, 0.0]), {"s0": said, "s1": said})
+    found = find_contradiction(evidence, problem, 1)
+    assert found is not None and (found.risk, found.bound) == (0.5, pytest.approx(3.0))
+    assert suspected(evidence, problem) == {1} and find_contradiction(evidence, problem, 0) is None
+
+
 def test_exchanges_without_a_risk_count_too() -> None:
     server_problem = server("l2")
     answer = {"risk": np.array(1.0), "cut_height": np.array(1.0), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
