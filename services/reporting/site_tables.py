@@ -101,7 +101,7 @@ def confusion_tables(report: ModelReport) -> list[str]:
 def excluded_table(excluded: Sequence[ExcludedSite]) -> str:
     """Who was left out, from which round on, and why; empty where nobody was."""
     rows = [[str(each.round), each.site_id, each.code, each.reason] for each in excluded]
-    caption = "Sites that the run went on without: their answers cannot be true"
+    caption = "Sites that the run went on without"
     return table(caption, ("from round", "site", "what", "why"), rows) if rows else ""
 
 

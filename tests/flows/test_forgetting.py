@@ -7,6 +7,7 @@ import logging
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +19,9 @@ from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError
-from services.contracts.history.run import Run
+from services.contracts.history.run import ExcludedSite, Run, SummedSites
 from services.registry.labels import CHAMPION
+from tests.api.conftest import a_version
 from tests.flows.test_unlearning import (
     ADMIN,
     GONE,
@@ -32,6 +34,43 @@ from tests.flows.test_unlearning import (
     unlearn,
 )
 from tests.flows.test_unlearning import works as works  # the plants and the model of those tests
+
+
+def test_a_plant_stands_in_a_version_as_a_site_left_out_or_in_a_cohort() -> None:
+    version = a_version("pumps", "a" * 32)
+    out = ExcludedSite(site_id="plant-left-out", round=2, code="absent", reason="it was away")
+    cohort = SummedSites(name="cohort-1", sites=("plant-in-a-sum", "plant-2", "plant-3"))
+    told = version.model_copy(update={"excluded": (out,), "cohorts": (cohort,)})
+    for site in (version.sites[0].site_id, "plant-left-out", "plant-in-a-sum"):
+        assert forgetting.has_plant(told, site)
+    assert not forgetting.has_plant(told, "cohort-1") and not forgetting.has_plant(version, "plant-in-a-sum")
+
+
+def test_who_stood_still_until_another_had_the_lease_deletes_no_further_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other goes on with what is left, and writes the one entry that tells of it."""
+    deleted, told = list[str](), list[object]()
+    unit = SimpleNamespace(
+        audit=SimpleNamespace(take_turn=lambda: None, append=lambda **entry: told.append(entry)),
+        model_versions=SimpleNamespace(alias=lambda *_: None, mark_forgotten=lambda *_: None),
+    )
+    store = SimpleNamespace(
+        atomic=lambda: nullcontext(unit), leavings=SimpleNamespace(take=lambda *_: len(deleted) < 2),
+    )
+
+    def forget(name: str, numbers: tuple[str, ...]) -> list[str]:
+        deleted.extend(numbers)
+        return []
+
+    context: Any = SimpleNamespace(store=store, registry=SimpleNamespace(forget=forget))
+    monkeypatch.setattr(forgetting, "versions_with", lambda *_: ("3", "2", "1"))
+    run: Any = SimpleNamespace(
+        run_id="0" * 32, status="completed", plan=SimpleNamespace(name="pumps"),
+        leaving=SimpleNamespace(site_id="plant-1", at_once=False),
+    )
+    assert forgetting.forget(context, run, lambda *_: len(told), "owner") is None
+    assert deleted == ["3", "2"] and told == []
 
 
 @pytest.mark.parametrize("place", ["files", "run", "version"])

@@ -94,11 +94,11 @@ def fleet(backend: Backend, wanted: str | None, now: datetime, *, real: bool) ->
     names = Names(backend, model or FLEET, real, [site.site_id for site in sites])
     scores = {} if champion is None else {score.site_id: score for score in champion.sites}
     told = {site.site_id: site for run in asked if run.plan.name == model for site in run.sites}
-    excluded = {each.site_id for run in newest for each in run.excluded}
+    convicted = _convicted(newest)
     rows = sorted(
         (
             PlantRow(
-                name=names.site(site.site_id), site=site, state=_state(site, excluded, now),
+                name=names.site(site.site_id), site=site, state=_state(site, convicted, now),
                 presence=site.presence(now), last_answer=answered.get(site.site_id),
                 score=scores.get(site.site_id), notice=names.text(site.notice),
                 drift=told[site.site_id].drift if site.site_id in told else None,
@@ -134,10 +134,15 @@ def _champion(
         return None, f"The champion of model {model} cannot be read: {error}"
 
 
-def _state(site: Site, excluded: set[str], now: datetime) -> str:
+def _convicted(runs: Sequence[Run]) -> set[str]:
+    """Plants whose answers in a run cannot be true; one that a run on sums waited for in vain is none of them."""
+    return {each.site_id for run in runs for each in run.excluded if each.is_convicted}
+
+
+def _state(site: Site, convicted: set[str], now: datetime) -> str:
     if site.status == "suspended":
         return "suspended"
-    if site.site_id in excluded:
+    if site.site_id in convicted:
         return "quarantined"
     presence = site.presence(now)
     return {"connected": "connected", "never": "never seen"}.get(presence, "silent")

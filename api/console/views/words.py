@@ -22,6 +22,7 @@ GATES = {
     "min_fresh_weight": "Share of weight that answered last, at least",
     "max_mae": "Mean error of all held-out rows, at most", "max_site_mae": "Mean error at the worst plant, at most",
     "min_coverage": "Held-out rows in their interval, at least",
+    "audit": "Cohorts of which the auditor convicts nobody, all",
     "classes_told": "Classes that it can say, at least", "coverage": "Coverage that its held-out rows allow, at least",
 }
 
@@ -78,7 +79,11 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
     if version.mixture_confidence is not None:
         yield f"The balls hold the plants' true distributions with probability {_percent(version.mixture_confidence)}."
     if version.excluded:
-        yield f"{len(version.excluded)} of the plants were left out, because their answers cannot be true."
+        convicted = sum(each.is_convicted for each in version.excluded)
+        if convicted:
+            yield f"{convicted} of the plants were left out, because their answers cannot be true."
+        if away := len(version.excluded) - convicted:
+            yield f"{away} of the plants were left out, because they were away for too long or told no more."
     if version.note:
         yield version.note
 

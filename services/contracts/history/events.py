@@ -10,12 +10,15 @@ from services.contracts.base import Contract, RunId, Slug
 
 EventKind = Literal[
     "run.begun", "run.round", "run.completed", "run.failed", "run.cancelled", "gate.refused", "model.promoted",
-    "site.silent", "site.back", "site.convicted", "site.drifted", "exposure.refused",
+    "site.silent", "site.back", "site.convicted", "site.left_out", "site.drifted", "exposure.refused",
 ]
 """``site.convicted``: a run goes on without a site whose answers cannot be true, or an auditor's verdict names it (code
-``verdict``); ``gate.refused``: also of a version whose run failed after it was registered; ``exposure.refused``: a site
-refused, for its answer would isolate rows; ``site.drifted``: a site that joined tells that its readings have moved, by
-:data:`DRIFTED` or more."""
+``verdict``); ``site.left_out``: a run on sums goes on without one that is away for too long, or tells no more (``code``
+and ``reason``); ``gate.refused``: also of a version whose run failed after it was registered; ``exposure.refused``: a
+site refused, for its answer would isolate rows; ``site.drifted``: a site that joined tells that its readings have
+moved, by :data:`DRIFTED` or more."""
+NEVER_TRUE = frozenset({"contradiction", "copied", "false_shares", "implausible", "not_finite"})
+"""Codes of sites that a run goes on without because their answers cannot be true."""
 DRIFTED = 0.2
 """Drift, from 0 to 1, from which on somebody should look."""
 LOST = "events.lost"

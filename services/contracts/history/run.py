@@ -9,6 +9,7 @@ from pydantic import Field
 
 from models.worst_case.radius import mixture_confidence
 from services.contracts.base import Contract, RunId, Slug
+from services.contracts.history.events import NEVER_TRUE
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.training_spec import SiteRadius
 
@@ -35,8 +36,8 @@ class SiteAnswer(Contract):
     """Metadata of what one site did in one round.
 
     ``status``: ``accepted``; ``absent`` (nobody there); ``late`` (no answer by the deadline); ``refused_by_site`` (the
-    site said no); ``rejected`` (admission said no); ``excluded`` (its answers cannot be true, and the run goes on
-    without it); ``open`` (it works on the question, and its answer will count in a later round). ``code`` and
+    site said no); ``rejected`` (admission said no); ``excluded`` (the run goes on without it, as :class:`ExcludedSite`
+    says); ``open`` (it works on the question, and its answer will count in a later round). ``code`` and
     ``reason`` say why. ``question``: round of the question, where that is an earlier one; 0: the round's own.
     """
 
@@ -89,16 +90,23 @@ class SiteTermsRecord(SiteBall):
 
 
 class ExcludedSite(Contract):
-    """A site that a run went on without from ``round`` on, because its answers cannot be true.
+    """A site that a run went on without from ``round`` on.
 
-    ``code``: ``implausible`` or ``not_finite`` (one answer alone), ``contradiction`` (two of its answers, whose rounds
-    the reason names; the SHA-256 of both stand in the round records), ``copied`` (it and another site tell the same).
+    ``code`` where its answers cannot be true: ``implausible`` or ``not_finite`` (one answer alone), ``contradiction``
+    (two of its answers, whose rounds the reason names; the SHA-256 of both stand in the round records), ``copied`` (it
+    and another site tell the same), ``false_shares`` (what it dealt of its masks). Any other: a run on sums went on
+    without it because it was away for too long, refused, or has told all that its policy lets it.
     """
 
     site_id: Slug
     round: int = Field(ge=1)
     code: str
     reason: str
+
+    @property
+    def is_convicted(self) -> bool:
+        """Whether its answers cannot be true."""
+        return self.code in NEVER_TRUE
 
 
 class SummedSites(Contract):

@@ -32,10 +32,11 @@ SCHEMA = "ballast.model-version/1"
 class ModelVersion(VersionFacts):
     """A trained model. ``weights`` has shape (K, P + 1): a row a plane, the intercept last (0 without one).
 
-    With a lift in ``spec`` P counts the lifted features. ``excluded``: sites that the run went on without, because
-    their answers cannot be true; the model has nothing of theirs. A version from before objective and risk were told
-    apart has its objective under ``worst_case_risk``. A softmax regression has a plane for each class, also of two; a
-    network has all of its parameters in one row, (1, D), as ``objectives.network`` orders them.
+    With a lift in ``spec`` P counts the lifted features. ``excluded``: sites that the run went on without, for their
+    answers cannot be true or it waited for them in vain; the model has nothing of theirs. A version from before
+    objective and risk were told apart has its objective under ``worst_case_risk``. A softmax regression has a plane
+    for each class, also of two; a network has all of its parameters in one row, (1, D), as ``objectives.network``
+    orders them.
     """
 
     weights: FloatArray

@@ -126,8 +126,9 @@ class LateRounds:
         far = {site for site in told if at.number - told[site] >= rule.furthest_behind}
         weights = {site.site_id: site.weight for site in run.members}
         deadline = loop.time() + run.plan.absence_patience_seconds
+        asked = set[str]()
         while True:
-            asked = self._ask(at, keys, come)
+            asked |= self._ask(at, keys, come)  # who has another try is one of all that the round asked
             await self._open.enough(rule, asked, weights, far)
             self._admit(at, come)
             failed = {site for site, each in come.answers.items() if site not in come.updates}

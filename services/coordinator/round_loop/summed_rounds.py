@@ -120,18 +120,17 @@ class SummedRounds:
         """Have the plants open to the auditor all rounds that the bounds rest on; ``question`` is like theirs."""
         await self._audits.open_every_round(at, question)
 
-    async def tune(self, question: Question, last: bool = False) -> tuple[dict[str, Words], tuple[SiteAnswer, ...]]:
+    async def tune(self, question: Question) -> tuple[dict[str, Words], tuple[SiteAnswer, ...]]:
         """Sums of the words of every cohort, each complete, with the accounts.
 
-        ``TooFewSitesError`` where they do not come out for as long as the plan's patience lasts. ``last``: no further
-        exchange is prepared for.
+        ``TooFewSitesError`` where they do not come out for as long as the plan's patience lasts.
         """
         asked = replace(question, arrays=self._by_site(question.arrays))
         deadline = time.monotonic() + self._run.plan.absence_patience_seconds
         while True:
             missing = await self._sums.prepare(asked)
             if not missing:
-                summed = await self._sums.gather(asked, None if last else asked.round + 1)
+                summed = await self._sums.gather(asked, asked.round + 1)
                 if all(name in summed.sums and summed.sums[name].complete for name in self.cohorts):
                     return {name: each.words for name, each in summed.sums.items()}, summed.answers
                 missing = tuple(each for each in summed.answers if each.status != "accepted")

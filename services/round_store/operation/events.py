@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from services.contracts.history.events import DRIFTED, Event, EventKind
+from services.contracts.history.events import DRIFTED, NEVER_TRUE, Event, EventKind
 from services.round_store.database.documents import metadata, sentence
 from services.round_store.database.queries import MAX_PAGE, new_key, table_of
 from services.round_store.database.session import Repository, utc_now
@@ -75,11 +75,11 @@ def note_drift(session: Session, run: Run) -> None:
 
 
 def note_answers(session: Session, plan: str, run_id: str, round_: int, answers: Collection[SiteAnswer]) -> None:
-    """Write down which sites are convicted, and which refused for their exposure."""
+    """Write down which sites are convicted, or left out for less, and which refused for their exposure."""
     for answer in answers:
         kind: EventKind
         if answer.status == "excluded":
-            kind = "site.convicted"
+            kind = "site.convicted" if answer.code in NEVER_TRUE else "site.left_out"
         elif answer.status == "refused_by_site" and answer.code == "exposure_limit":
             kind = "exposure.refused"
         else:

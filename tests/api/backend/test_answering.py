@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,3 +84,23 @@ def test_a_prefect_server_that_hangs_is_named(
     assert list(hanging(ours)) == ["prefect"]
     there = ours.model_copy(update={"home": ours.home / "other"})
     assert hanging(there) == {}, "what hangs at its port is another's"
+
+
+@pytest.mark.parametrize(("line", "body", "at_work"), [
+    (b"HTTP/1.1 200 OK", b"true", True),
+    (b"HTTP/1.1 200 OK", b"false", False),
+    (b"HTTP/1.1 503 Service Unavailable", b"true, it is only starting", False),
+    (b"220 mail.example.com ESMTP", b"true", False),
+], ids=["at work", "says no", "unavailable", "no HTTP"])
+def test_at_work_is_who_says_so_in_an_answer_without_an_error(line: bytes, body: bytes, at_work: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(line + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert answering.answers(f"http://127.0.0.1:{listener.getsockname()[1]}/health", b"true") is at_work
+        thread.join()

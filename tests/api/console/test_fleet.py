@@ -11,7 +11,9 @@ import pytest
 from api.console.views import fleet
 from services.contracts.history.events import DRIFTED
 from services.contracts.history.records import AliasChange, VersionRecord
+from services.contracts.history.run import ExcludedSite, Run
 from services.contracts.history.site import Site
+from services.contracts.plans.plan import Plan
 
 NOW = datetime(2031, 1, 2, tzinfo=UTC)
 
@@ -32,6 +34,16 @@ def row(name: str, state: str = "connected", **changes: Any) -> fleet.PlantRow:
 ])
 def test_the_state_of_a_plant(changes: dict[str, Any], excluded: set[str], state: str) -> None:
     assert fleet._state(site(**changes), excluded, NOW) == state
+
+
+def test_a_plant_that_a_run_waited_for_in_vain_is_not_quarantined() -> None:
+    codes = ("contradiction", "copied", "false_shares", "implausible", "not_finite", "absent", "late", "noise_limit")
+    left_out = tuple(ExcludedSite(site_id=code.replace("_", "-"), round=1, code=code, reason="") for code in codes)
+    run = Run(
+        run_id="0" * 32, plan=Plan(name="pumps", asset_type="rig"), status="completed", created_at=NOW, updated_at=NOW,
+        excluded=left_out,
+    )
+    assert fleet._convicted([run]) == {"contradiction", "copied", "false-shares", "implausible", "not-finite"}
 
 
 def told(newest: str, champion: str | None, status: str = "registered") -> list[fleet.Attention]:

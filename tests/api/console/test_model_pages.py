@@ -17,6 +17,7 @@ from api.console.formats import percent
 from api.console.views import words
 from api.models import queries
 from api.models import service as models
+from services.auditing.standing import GATE
 from services.contracts.access.identity import Role
 from services.contracts.plans.gates import Gates
 from services.contracts.problems.training_spec import TrainingSpec
@@ -115,7 +116,7 @@ def test_how_a_versions_terms_were_chosen_is_drawn_as_on_its_runs_page(
 
 
 def test_every_gate_and_a_gap_that_says_little_have_words_of_their_own() -> None:
-    results = {*Gates.model_fields, "coverage", "classes_told"} - {"fairness"}
+    results = {*Gates.model_fields, "coverage", "classes_told", GATE} - {"fairness"}
     assert results == set(words.GATES), "what has no words here is said to be one of fairness"
     gate = GateResult(name="coverage", wanted=0.8, found=0.99, holds=True, reason="")
     assert words.gate_words(gate).endswith("at least")

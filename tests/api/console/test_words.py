@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api.console.views.words import certificate_words, reveal_words
+from services.contracts.history.run import ExcludedSite
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.lift import FourierLiftSpec, SplineLiftSpec
 from tests.api.conftest import a_version
@@ -56,6 +57,16 @@ def test_whose_answers_were_seen_is_said() -> None:
     assert reveal_words(plan) == "The coordinator sees masked sums over cohorts of 4 plants or more."
     assert reveal_words(plan.model_copy(update={"reveal": "each site"})).endswith("of each plant alone.")
     assert "An auditor may open rounds" in reveal_words(plan.model_copy(update={"auditor": "A"}))
+
+
+def test_a_plant_that_was_away_is_not_said_to_have_lied() -> None:
+    lied, away = (ExcludedSite(site_id="plant-1", round=2, code=code, reason="") for code in ("copied", "absent"))
+    untrue = "1 of the plants were left out, because their answers cannot be true"
+    too_long = "away for too long or told no more"
+    assert untrue in said(excluded=(lied,)) and too_long not in said(excluded=(lied,))
+    assert f"1 of the plants were left out, because they were {too_long}" in said(excluded=(away,))
+    assert "cannot be true" not in said(excluded=(away,))
+    assert untrue in said(excluded=(lied, away)) and too_long in said(excluded=(lied, away))
 
 
 def test_estimates_and_probabilities_are_said() -> None:

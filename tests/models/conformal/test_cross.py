@@ -54,6 +54,16 @@ def test_one_in_ten_is_not_more_than_a_tenth_whatever_rounding_makes_of_it() -> 
     assert cross_sets(held, np.array([[[3.0, -1.0, -2.0]]]), 0.9).tolist() == [[True, False, False]]
 
 
+def test_a_row_as_strange_as_the_class_counts_among_those_that_are() -> None:
+    """Scores are often alike: rows that a machine repeats, or that lie beyond a lift's range."""
+    margin = float(class_margins(np.array([[3.0, -1.0, -2.0]]))[0, 1])
+    held = OutOfFold(
+        np.full(9, margin), np.zeros(9, dtype=np.intp), np.zeros(9, dtype=np.intp), np.ones(9), np.zeros((1, 3, 3)),
+        ("a",), [],
+    )
+    assert cross_sets(held, np.array([[[3.0, -1.0, -2.0]]]), 0.9).tolist() == [[True, True, False]]
+
+
 @settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
 def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int, coverage: float) -> None:
@@ -80,6 +90,12 @@ def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:
     held = held_out(1, 8, 1)
     with pytest.raises(ProblemError, match=r"coverage 0.99 needs 99 rows of each group .* group a has \d+"):
         cross_interval(held, np.zeros((3, 1)), 0.99)
+    nine = OutOfFold(
+        np.zeros(17), np.zeros(17, dtype=np.intp), np.arange(17) % 2, np.ones(17), np.zeros((1, 1, 3)), ("a", "b"), []
+    )
+    assert nine.check_level(0.8) == 0.8
+    with pytest.raises(ProblemError, match="coverage 0.9 needs 9 rows of each group .* group b has 8"):
+        nine.check_level(0.9)
     with pytest.raises(ProblemError, match="between 0 and 1"):
         cross_sets(held, np.zeros((3, 1, 2)), 1.0)
 

@@ -76,3 +76,13 @@ def test_the_confidence_that_is_matched_counts_one_row_more_of_each_kind(right: 
     mean = np.linspace(0.01, 0.99, len(SCALES))
     expected = np.exp(np.interp((right + 1) / (n + 2), mean, np.log(SCALES)))
     assert matched_scale(n * mean, right, n) == pytest.approx(expected)
+
+
+def test_confidences_that_fall_are_taken_for_the_largest_so_far() -> None:
+    """Whole rows of several plants: no true ones fall, and one that lies must not have a search go astray."""
+    mean = np.linspace(0.01, 0.99, len(SCALES))
+    lied = mean.copy()
+    lied[12:30] = 0.02
+    told = np.append(mean[:12], np.append(np.full(18, mean[11]), mean[30:]))
+    for right in (5, 30, 60, 95):
+        assert matched_scale(100 * lied, right, 100) == pytest.approx(matched_scale(100 * told, right, 100))

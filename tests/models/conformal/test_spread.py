@@ -48,6 +48,18 @@ def test_ends_are_thresholds_of_the_grid_and_never_shrink() -> None:
     assert (before[0] == -1.0).all() and (before[1] == 1.0).all(), "the last step holds every target of the range"
 
 
+@settings(max_examples=25, derandomize=True)
+@given(st.integers(0, STEPS - 1), st.integers(0, 192), st.integers(0, 192))
+def test_an_end_is_what_the_formula_says_of_its_steps(step: int, below: int, above: int) -> None:
+    """Plants count and versions answer by the same formula, so it is held to what is written of it."""
+    def threshold(own: int) -> float:
+        return 0.0 if own < 0 else float(min(10.0 ** (-3 + own // 8 / 16), 1.0))
+
+    low, high = Shape(np.full(10, below), np.full(10, above)).ends(step)
+    np.testing.assert_allclose(low, -threshold(step - below))
+    np.testing.assert_allclose(high, threshold(step - above))
+
+
 @pytest.mark.parametrize("n", [19, 60])
 def test_a_plants_coverage_is_what_is_asked_whatever_the_shape(n: int) -> None:
     """Over many draws of held-out rows and new ones; a shape of other data entirely is wide and not invalid."""

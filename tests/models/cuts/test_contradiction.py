@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.cuts.bounds import record
-from models.cuts.contradiction import find_contradiction, find_false_end, suspected
+from models.cuts.contradiction import AT_THE_END, find_contradiction, find_false_end, suspected
 from models.cuts.evidence import Evidence, with_answers
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import LOSS_NAMES, get_loss
@@ -117,6 +117,31 @@ def test_a_risk_that_is_told_from_above_is_held_to_the_cuts_alone() -> None:
             for above in (False, True)
         ]
         assert [each is not None for each in ends] == [seen, on_sums], factor
+
+
+@pytest.mark.parametrize(("end", "risk_round", "cut_round"), [(0.9, AT_THE_END, 1), (1.1, 1, AT_THE_END)])
+def test_of_two_risks_at_one_point_the_lower_is_named_by_its_exchange(
+    end: float, risk_round: int, cut_round: int
+) -> None:
+    """What is said of a plant says which of its answers lies below which."""
+    server_problem = server("l2")
+    answer = {"risk": np.array(1.0), "cut_height": np.array(0.2), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
+    evidence = record(Evidence.empty(server_problem), server_problem, np.zeros(4), {"s0": answer})
+    found = find_false_end(evidence, server_problem, 0, np.zeros(4), end)
+    assert found is not None and (found.risk_round, found.cut_round) == (risk_round, cut_round)
+    assert (found.risk, found.bound) == (min(end, 1.0), max(end, 1.0))
+
+
+def test_who_tells_a_risk_below_its_floor_alone_is_suspected() -> None:
+    """No cut of it lies above the risk, but it counted the norm by more than that: only suspects are looked at."""
+    problem = server("l2", 2)
+    said = {"risk": np.array(0.5), "cut_height": np.array(0.5), "slope": np.zeros(4), "norm_weight": np.array(0.0)}
+    low = said | {"cut_height": np.array(-9.0), "norm_weight": np.array(1.0)}
+    evidence = with_answers(Evidence.empty(problem), problem, np.zeros(4), {"s0": said, "s1": low})
+    evidence = with_answers(evidence, problem, np.array([3.0, 0.0, 0.0, 0.0]), {"s0": said, "s1": said})
+    found = find_contradiction(evidence, problem, 1)
+    assert found is not None and (found.risk, found.bound) == (0.5, pytest.approx(3.0))
+    assert suspected(evidence, problem) == {1} and find_contradiction(evidence, problem, 0) is None
 
 
 def test_exchanges_without_a_risk_count_too() -> None:

@@ -116,6 +116,16 @@ def test_rounds_in_which_a_site_was_away_do_not_count() -> None:
     assert not stands_still(Evidence.empty(problem), problem)
 
 
+def test_rounds_in_which_a_site_without_a_weight_was_away_count() -> None:
+    """Its risk is in no bound, so no point waits for it."""
+    problem = problem_of()
+    weights = {"a": 0.7, "b": 0.3}
+    sites = tuple(replace(site, weight=weights.get(site.site_id, 0.0)) for site in problem.sites)
+    problem = replace(problem, sites=sites)
+    without_c = rounds_after(told(problem, {"b": 0.3}), problem, MOST_ROUNDS, away=("c",))
+    assert stands_still(narrowed(without_c, 0.1), problem)
+
+
 @pytest.mark.parametrize("method", ["level-bundle", "cohort-bundle", "fdr-admm", "fdr-sm"])
 def test_a_run_that_stands_still_has_stalled(method: str) -> None:
     server = get_method(method).server

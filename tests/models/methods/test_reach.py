@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from models.basics import Arrays, FloatArray
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS, check_parameters
-from models.methods.guard import MOVES
+from models.methods.guard import FIRST_MOVE, MOVES
 from models.methods.local_sgd.objectives.network import NetworkObjective
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 from models.methods.local_sgd.site import LocalStepsSite
 from models.methods.reach import Reach, _grown, reach
+from models.methods.splitting.ad_lpmm_site import DrflSite
 from models.problem import RobustSpec, SiteProblem
-from models.worst_case.risk_range import risk_range
+from models.worst_case.risk_range import risk_range, steepest_slope
 
 UNBOUNDED = (("hinge", "smooth_hinge", "logistic"), ("huber", "pinball", "epsilon_insensitive"))
 BOXED = (("hinge",), ("pinball", "epsilon_insensitive"))
@@ -150,3 +151,18 @@ def test_without_a_lipschitz_constant_or_a_plane_no_reach_is_known() -> None:
     network = replace(cast(LocalStepsSite, METHODS["fedavg"].site), objective=NetworkObjective(2, 3))
     assert reach(network, message, parameters, get_loss("hinge"), 0.0, lambda _: 1.0) is None
     assert reach(METHODS["level-bundle"].site, message, {}, get_loss("hinge"), 0.1, lambda _: 1.0) is None
+
+
+def test_a_step_from_beside_its_centre_starts_from_the_risk_there() -> None:
+    """A guard moves the centre, and where risks are steep the one beside it is far above the one that was asked."""
+    loss, size = get_loss("hinge"), 4
+    steep = steepest_slope(loss, 0.1)
+    aside = FIRST_MOVE * 3.0 ** (MOVES - 1)
+    asked = {"centre": np.zeros(size), "point": np.zeros(size), "stiffness": np.array(2.0), "target": np.array(1.0)}
+
+    def highest(weights: FloatArray) -> float:
+        return 1.0 + steep * float(np.abs(weights).sum())
+
+    found = reach(DrflSite(), asked, {}, loss, 0.1, highest)
+    beside = np.full(size, aside)
+    assert found is not None and (found.most >= aside + 2.0 * (highest(beside) - 1.0) * steep).all()

@@ -12,7 +12,7 @@ import pytest
 
 from services.auditing.auditor import AuditCase, Finding, audit
 from services.auditing.questions import Question
-from services.auditing.request import unsealed
+from services.auditing.request import falsehood_of_sums, unsealed
 from services.auditing.verdict import judged, read_verdict, verify_sum_evidence
 from services.contracts.errors import InvalidInputError
 from services.contracts.keys.signing import new_seed_file, public_key, signer
@@ -106,10 +106,13 @@ def test_a_case_that_the_plants_did_not_sign_convicts_nobody(found: tuple[Cohort
     fewer = {name: each for name, each in case.masked[0].items() if name != "plant-1"}
     one, other = case.request.rounds
     relabelled = case.sealed["plant-1"].model_copy(update={"box": case.sealed["plant-2"].box})
+    replayed = case.sealed["plant-1"].model_copy(update={"run_id": "cd" * 16})
+    replayed = replayed.model_copy(update={"signature": cohort.signers["plant-1"](replayed.statement)})
     points = replace(other.asked, points=other.asked.points + 1.0)
     elsewhere = other.model_copy(update={"question": points.frame()})
     for change, words in (
         ({"sealed": {**case.sealed, "plant-1": relabelled}}, "box of plant-1 is not signed"),
+        ({"sealed": {**case.sealed, "plant-1": replayed}}, "box of plant-1 is not signed by it for this run"),
         ({"request": case.request.model_copy(update={"rounds": (one, elsewhere)})}, "not of the question of round"),
         ({"request": case.request.model_copy(update={"rounds": (one, one)}), "masked": case.masked[:1] * 2,
           "commitments": case.commitments[:1] * 2}, "each once"),
@@ -122,6 +125,23 @@ def test_a_case_that_the_plants_did_not_sign_convicts_nobody(found: tuple[Cohort
     ):
         with pytest.raises(InvalidInputError, match=words):
             audit(of(case, **change), key)
+
+
+def test_who_contradicts_itself_in_one_answer_is_found_by_it_whoever_else_was_in_a_sum(cohort: Make) -> None:
+    def above(number: int, said: dict[str, Any], plants: object) -> dict[str, Any]:
+        return said | {"cut_height": said["risk"] + 0.5} if number == 2 else said
+
+    plants = cohort(liar=LIAR, lie=above)
+    assert plants.round() == []
+    assert [(each.site, each.kind) for each in plants.round()] == [(LIAR, "contradiction")]
+    case, key = plants.case(2, every_round=True), plants.files["auditor"]
+    (finding,) = audit(case, key, every_round=True)
+    assert (finding.site, finding.kind, [each.round for each in finding.openings]) == (LIAR, "contradiction", [2])
+    assert f"{LIAR} lied" in verify_sum_evidence(judged(case, [finding], plants.auditor, signer(key))[1][LIAR])[0]
+    (one, other), names = plants.request(1, 2).rounds, sorted(plants.sites)
+    one = one.model_copy(update={"answered": tuple(names[1:])})
+    other = other.model_copy(update={"answered": tuple(names[:3])})
+    assert falsehood_of_sums((one, other)) and falsehood_of_sums((other, one)), "neither sum is of more plants"
 
 
 def test_three_rounds_are_audited_only_where_all_are(cohort: Make) -> None:

@@ -6,10 +6,12 @@ import hashlib
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from services.contracts.access.service_key import ServiceKey
 from services.contracts.errors import InvalidInputError, UnavailableError
 from services.identity import service_keys
 from services.identity.service_keys import (
@@ -156,3 +158,22 @@ def test_the_store_lists_keys_by_name_and_keeps_a_line_of_where_one_was_used(sto
         known.first(name, "f" * 64, "host:/" + "deep/" * 100 + "\x00")
     assert [each.name for each in known.list_keys()] == ["a.key", "b.key", "c.key"]
     assert {len(each.home) for each in known.list_keys()} == {300}
+
+
+def test_a_key_that_lay_in_the_home_folder_stays_where_another_was_quicker(tmp_path: Path) -> None:
+    """It may be that of a service whose store is another, and of which nobody has a copy."""
+    class Quicker:
+        def find(self, name: str) -> None:
+            return None
+
+        def first(self, name: str, own: str, home: str) -> ServiceKey:
+            return ServiceKey(name=name, fingerprint="f" * 64, home="there:/home", created_at=datetime.now(UTC))
+
+    for made, lay in (("made", False), ("lay", True)):
+        keys = ServiceKeys(tmp_path / made, Quicker())
+        keys.path(WEBHOOKS).parent.mkdir()
+        if lay:
+            keys.path(WEBHOOKS).write_text("ab" * 32)
+        with pytest.raises(OtherKeyError):
+            keys.get(WEBHOOKS)
+        assert keys.path(WEBHOOKS).exists() is lay, "only a key that was made just now goes"

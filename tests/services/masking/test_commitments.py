@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from services.contracts.wire.masking import MaskingError
+from services.masking import committer
 from services.masking.commitments import check_commitment, check_signature, disagreeing, opened_words, signed
 from services.masking.committer import Committer
 from services.masking.masks import words_from_bytes
@@ -102,3 +103,18 @@ def test_masked_words_that_are_not_what_was_committed_to_are_seen(sent: Sent) ->
         opened_words(recommitted, data, opening)
     with pytest.raises(MaskingError, match="opened round 2 where round 1"):
         opened_words(bound, masked.words, opening.model_copy(update={"round": 2}))
+
+
+def test_the_answers_that_a_plant_forgets_are_the_oldest(
+    make_plants: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The coordinator keeps the last ones too: a plant that forgot those would be taken for one that opens nothing."""
+    monkeypatch.setattr(committer, "ROUNDS_KEPT", 2)
+    plants, name = make_plants(3), "plant-001"
+    keeps = Committer(plants.cohort, name, plants.members[name], plants.signers[name])
+    for number in (1, 2, 3):
+        asked = deliveries(plants.cohort, number, plants.prepared(number))[name]
+        keeps.answer(asked, plants.words(number)[name], QUESTION)
+    assert [each.round for each in keeps.openings((3, 2))] == [2, 3]
+    with pytest.raises(MaskingError, match="remembers no answer of round 1"):
+        keeps.question_of(1)

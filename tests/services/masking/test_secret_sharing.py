@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -68,3 +69,14 @@ def test_what_is_no_share_is_refused() -> None:
             all_from_bytes([to_bytes(new_secret()), data])
     with pytest.raises(MaskingError, match="a secret is shared among"):
         split(new_secret(), 3, 4)
+
+
+def test_random_words_that_are_no_element_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken for the nearest element they would make that one likelier, and shares would say something of a secret."""
+    drawn = itertools.chain([PRIME, 2**16 - 1, PRIME - 1, 0], itertools.count(1))
+
+    def urandom(size: int) -> bytes:
+        return np.array(list(itertools.islice(drawn, size // 2)), dtype="<u2").tobytes()
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    assert new_secret().tolist() == [PRIME - 1, *range(LIMBS - 1)]

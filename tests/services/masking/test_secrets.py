@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from services.contracts.wire.masking import MaskingError, UnmaskRequest
-from services.masking.keys import MaskKeyPair, _statement, agree, check_mask_key, seal, stream
+from services.masking.keys import MaskKeyPair, _statement, agree, check_mask_key, derive, seal, stream
 from services.masking.masks import (
     RECOVERY,
     SELF,
@@ -64,6 +64,22 @@ def test_both_secrets_of_a_plant_are_never_revealed(make_plants: Make) -> None:
         plants.members["plant-001"].reveal(both)
 
 
+@pytest.mark.parametrize(("answered", "absent"), [
+    ((0, 1, 2), ()), ((1, 2, 3), (0,)), ((0, 1, 2, 3, 4), ()), ((0, 1, 2), (3, 4)),
+], ids=["one is in neither", "itself is absent", "one more answered", "one more is absent"])
+def test_a_request_of_other_plants_than_took_part_is_refused(
+    make_plants: Make, answered: tuple[int, ...], absent: tuple[int, ...]
+) -> None:
+    plants = make_plants(4)
+    plants.masked(1, plants.prepared(1), plants.words(1))
+    request = UnmaskRequest(
+        run_id=plants.cohort.run_id, round=1, answered=tuple(f"plant-00{k}" for k in answered),
+        absent=tuple(f"plant-00{k}" for k in absent),
+    )
+    with pytest.raises(MaskingError, match="the plants of round 1 are plant-000, plant-001, plant-002, plant-003; the"):
+        plants.members["plant-000"].reveal(request)
+
+
 def test_a_round_is_answered_once(make_plants: Make) -> None:
     """Other words, or the same over other plants, would show the difference of two sums."""
     plants, name = make_plants(4), "plant-000"
@@ -97,13 +113,15 @@ def test_rounds_that_are_over_stay_over(make_plants: Make) -> None:
 def test_shares_of_a_wrong_round_or_peer_are_not_opened_and_nothing_of_them_is_revealed(make_plants: Make) -> None:
     plants, name, number = make_plants(4), "plant-000", 0
     words = np.arange(2, dtype=np.uint64)
-    for wrong in ("of another round", "of another peer", "short", "no element", "three shares"):
+    wrongs = ("of another round", "of another peer", "its own for that peer", "short", "no element", "three shares")
+    for wrong in wrongs:
         number += 2
         prepared = {each: plants.prepared(each) for each in (number, number + 1)}
         key = share_key(plants.members["plant-001"]._secrets[name], number, "plant-001", name)
         sealed = {
             "of another round": prepared[number + 1]["plant-001"].sealed[name],
             "of another peer": prepared[number]["plant-002"].sealed[name],
+            "its own for that peer": prepared[number][name].sealed["plant-001"],
             "no element": seal(key, b"\xff" * 68), "three shares": seal(key, bytes(102)),
         }.get(wrong, b"short")
         asked = deliveries(plants.cohort, number, prepared[number])
@@ -185,6 +203,12 @@ def test_what_is_derived_from_a_secret_follows_from_it_alone_and_from_all_of_its
         keys = [derived(secret, *each) for secret in secrets for each in context]
         assert len(set(keys)) == 10 and keys == [derived(secret, *each) for secret in secrets for each in context]
     assert not {secret_key(secrets[0], *context[0])} & {commitment(secrets[0], *context[0])}
+
+
+def test_no_two_contexts_of_a_key_read_alike() -> None:
+    """A plant chooses its name, and might choose one that runs into what stands beside it."""
+    key, contexts = bytes(32), [("ab", "c"), ("a", "bc"), ("abc",), ("a", "b", "c"), ("ab", "c", ""), (1, 23), (12, 3)]
+    assert len({derive(key, "pair of plants", *each) for each in contexts}) == len(contexts)
 
 
 def test_secrets_are_not_in_the_text_of_a_key(make_plants: Make) -> None:

@@ -44,6 +44,30 @@ def test_the_sum_is_exact_for_any_dropouts_down_to_the_threshold(seven: Any, dat
     np.testing.assert_array_equal(total, np.add.reduce([words[name] for name in answered]))
 
 
+def test_in_which_order_a_plant_names_its_peers_changes_no_sum(make_plants: Make) -> None:
+    """The keys of its pair masks are in the order of the cohort: taken in another they are those of other pairs."""
+    plants = make_plants(7)
+    gone, words = plants.cohort.members[2], plants.words(1)
+    prepared = {
+        name: each.model_copy(update={"sealed": dict(reversed(each.sealed.items()))})
+        for name, each in plants.prepared(1).items()
+    }
+    masked = plants.masked(1, prepared, words, [gone])
+    request = unmask_request(plants.cohort, 1, prepared, masked)
+    revealed = {name: plants.members[name].reveal(request) for name in request.answered}
+    total = unmasked_sum(plants.cohort, request, prepared, masked, revealed)
+    np.testing.assert_array_equal(total, np.add.reduce([words[name] for name in words if name != gone]))
+
+
+def test_who_prepared_nothing_for_one_of_the_others_is_named(make_plants: Make) -> None:
+    plants = make_plants(4)
+    prepared = plants.prepared(1)
+    kept = {peer: box for peer, box in prepared["plant-001"].sealed.items() if peer != "plant-003"}
+    prepared["plant-001"] = prepared["plant-001"].model_copy(update={"sealed": kept})
+    with pytest.raises(MaskingError, match="site plant-001 has no shares for all of plant-000, plant-001, plant-002, "):
+        deliveries(plants.cohort, 1, prepared)
+
+
 def test_what_a_plant_sends_says_nothing_and_is_its_own_each_round(seven: Any) -> None:
     """The same words give other bits in each round, each bit set about as often as not."""
     first, second = next(ROUNDS), next(ROUNDS)

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from services.contracts.history.run import RoundPoint, RoundRecord, Run
+from services.contracts.history.run import ExcludedSite, RoundPoint, RoundRecord, Run
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import GateResult
@@ -104,6 +104,15 @@ def test_the_page_stands_alone_and_says_it_all(
         "FAILS", "no site sent a held-out score", "infinite", "Not every gate holds.", "<no data> & so on",
     ):
         assert wanted in found.text, wanted
+
+
+def test_a_site_that_was_away_for_too_long_is_not_said_to_have_lied(
+    version: ModelVersion, run: Run, rounds: tuple[RoundRecord, ...]
+) -> None:
+    away = ExcludedSite(site_id="plant-x", round=2, code="absent", reason="it made no masks for 60 s")
+    page = report_page(model_report(version.model_copy(update={"excluded": (away,)}), run, rounds, []))
+    text = parse(page).text
+    assert "it made no masks for 60 s" in text and "cannot be true" not in text
 
 
 def test_a_report_without_rounds_gates_or_number_is_a_page_too(version: ModelVersion, run: Run) -> None:

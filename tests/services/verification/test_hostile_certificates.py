@@ -55,6 +55,19 @@ def test_a_mixture_with_a_share_below_zero_proves_nothing() -> None:
         assert abs(lower_bound(certificate, head, 1.0) - proven) <= 1e-9
 
 
+def test_a_mixture_a_little_out_of_the_ball_or_above_the_sum_proves_nothing() -> None:
+    """The risks are 0 and 1, so the bound would be too high by what the second share is."""
+    cuts, most = [(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)], 0.1 / 2.0**0.5
+    for first, second, proven in (
+        (0.5 - most, 0.5 + most, True), (0.5 - most - 1e-9, 0.5 + most + 1e-9, False), (0.5, 0.5 + 1e-9, False),
+    ):
+        certificate, head = told(
+            cuts, [0.0, second], shares=[0.5, 0.5], mixture=[first, second], mixture_radius=0.1
+        )
+        found = lower_bound(certificate, head, 1.0)
+        assert abs(found - second) <= 1e-9 if proven else found == 0.0
+
+
 def test_cuts_of_a_site_without_a_share_count_for_nothing() -> None:
     certificate, head = told(
         [(0, 10.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)], [1.0, 1.0], shares=[0.0, 1.0]

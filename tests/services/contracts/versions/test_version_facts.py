@@ -57,7 +57,7 @@ def test_a_version_is_registered_before_its_gates_are_judged_and_a_plan_runs_unl
 
 
 def test_an_event_has_a_number_and_one_of_the_kinds_and_a_webhook_an_id() -> None:
-    assert len(set(KINDS)) == len(KINDS) == 12
+    assert len(set(KINDS)) == len(KINDS) == 13
     assert Event(number=1, at=NOW, kind="site.drifted", drift=DRIFTED).drift == 0.2
     hook = {"url": "https://x", "created_by": "me", "created_at": NOW, "due_at": NOW, "last_number": 0}
     made = Webhook.model_validate(hook | {"webhook_id": "0" * 12})

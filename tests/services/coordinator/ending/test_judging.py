@@ -13,9 +13,11 @@ import pytest
 from models.methods.catalogue import METHODS
 from services.contracts.evaluation.scores import REGRESSION_SUMS
 from services.contracts.history.run import Run
+from services.contracts.problems.noise import NoiseSpec
 from services.contracts.problems.training_spec import TrainingSpec
 from services.coordinator.round_loop import summed_rounds
 from services.coordinator.run_state.evaluation import interval_ends
+from services.coordinator.run_state.training_state import Training
 from services.site_agent.answers.local_scores import calibration_counts
 from services.site_agent.answers.local_solve import head_risks, site_problems
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
@@ -140,6 +142,21 @@ def test_on_sums_a_risk_below_what_the_rounds_prove_is_not_believed(
     assert found.worst_case_risk == 0.75 and found.convicted == ()
     assert "the risk of cohort-1 at the end is not believed" in caplog.text
     np.testing.assert_array_equal(gauges.asked["plant-1"][-1], interval_ends(run.plan, 0.75))
+
+
+def test_noisy_planes_and_cuts_of_another_risk_convict_no_sum_at_the_end(
+    works: FakeWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A noisy plane may lie above the risk, and a method that is not robust told of another risk in its rounds."""
+    run, trained = trained_on(works, **ON_SUMS)
+    doubted = dict.fromkeys(["cohort-1"], "a plane above it")
+    monkeypatch.setattr(Training, "false_sums", lambda at, weights, risks: doubted)
+    assert evaluated(works, run, trained, 0.75).worst_case_risk == 0.75
+    plan = run.plan
+    for changes in ({"noise": NoiseSpec(epsilon=1.0)}, {"method": "fedavg", "parameters": {}}):
+        told = run.model_copy(update={"plan": plan.model_copy(update=changes)})
+        found = evaluated(works, told, trained, 0.75)
+        assert found.worst_case_risk == pytest.approx(np.mean([*found.risk.values()]))
 
 
 @pytest.mark.parametrize("method", [name for name, each in METHODS.items() if each.on_sums])

@@ -299,7 +299,9 @@ def test_evidence_that_was_changed_proves_nothing(works: Any) -> None:
     by_other = pack_arrays(answer.header, louder, signer(works.plants[LIAR].seed_file.with_name("other.nk")))
     moved = pack_arrays(task.header, {name: array + 0.5 for name, array in task.arrays.items()})
     honest = works.store.exchanges[next(key for key in works.store.exchanges if key[2] == "plant-1")]
+    to_others = works.plants[LIAR].update(honest[0], unpack(honest[0]).message())
     changes: list[tuple[dict[str, Any], str]] = [
+        ({"exchanges": [{"task": _packed(honest[0]), "answer": _packed(to_others)}, pairs[1]]}, "not of plant-4"),
         ({"exchanges": [{**pairs[0], "answer": _packed(by_other)}, pairs[1]]}, "not signed by"),
         ({"exchanges": [{**pairs[0], "answer": _packed(pack_arrays(answer.header, louder))}, pairs[1]]}, "not signed"),
         ({"exchanges": [{**pairs[0], "task": _packed(moved)}, pairs[1]]}, "to another task"),

@@ -64,12 +64,13 @@ def test_sites_that_drifted_or_refused_for_their_exposure_or_lied_are_told_and_n
         SiteAnswer(site_id="a", status="excluded", code="contradiction", reason="it contradicts itself"),
         SiteAnswer(site_id="b", status="refused_by_site", code="no_data", reason="the site has no data"),
         SiteAnswer(site_id="d", status="rejected", code="exposure_limit", reason="said by nobody"),
+        SiteAnswer(site_id="e", status="excluded", code="absent", reason="it made no masks for 60 s"),
     )
     store.runs.commit_round(make_record(run.run_id, 1, answers=answers), {})
     told = [(event.kind, event.site_id, event.round, event.code, event.drift) for event in store.events.after(0)
             if not event.kind.startswith("run.")]
     assert sorted(told) == [
         ("exposure.refused", "c", 0, "exposure_limit", None), ("site.convicted", "a", 1, "contradiction", None),
-        ("site.drifted", "a", None, "", DRIFTED),
+        ("site.drifted", "a", None, "", DRIFTED), ("site.left_out", "e", 1, "absent", None),
     ]
     assert {(event.plan, event.run_id) for event in store.events.after(0)} == {(plan.name, run.run_id)}
