@@ -118,6 +118,20 @@ def test_a_file_that_others_can_read_or_change_is_told(name: str, mode: int, pla
     assert told[0].endswith(wanted)
 
 
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+@pytest.mark.parametrize("name", [".", "policy.toml", "asset_type.toml", "site.log"])
+def test_what_others_can_write_and_the_agent_goes_by_is_told(
+    name: str, mode: int, plant: Path, capsys: Capture
+) -> None:
+    (plant / "site.log").touch(0o600)
+    (plant / name).chmod(mode)
+    code, findings, _ = checked(plant, capsys)
+    assert code == 0 and [line for line in findings if "take care" in line] == [
+        f"take care: {plant / name} has mode {mode:04o}, so that others can change what it holds: "
+        f"chmod go-w {plant / name}"
+    ]
+
+
 @pytest.mark.parametrize(("free", "told"), [(LEAST_FREE_BYTES - 1, 1), (LEAST_FREE_BYTES, 0)])
 def test_a_disk_without_room_is_told_of_once(
     plant: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, free: int, told: int
