@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from collections.abc import Iterable
@@ -49,7 +50,12 @@ def _told_mode(path: Path) -> str:
 
 def _told_writers(path: Path) -> str:
     """A line where others can write what the agent goes by, or put another file into its place."""
-    if not path.exists() or not (mode := stat.S_IMODE(path.stat().st_mode)) & 0o022:
+    if not path.exists():
+        return ""
+    status = path.stat()
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"take care: {path} belongs to another user, who can change what it holds: chown it to this one"
+    if not (mode := stat.S_IMODE(status.st_mode)) & 0o022:
         return ""
     return f"take care: {path} has mode {mode:04o}, so that others can change what it holds: chmod go-w {path}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -129,6 +130,16 @@ def test_what_others_can_write_and_the_agent_goes_by_is_told(
     assert code == 0 and [line for line in findings if "take care" in line] == [
         f"take care: {plant / name} has mode {mode:04o}, so that others can change what it holds: "
         f"chmod go-w {plant / name}"
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("name", [".", "policy.toml"])
+def test_what_belongs_to_another_user_is_told(name: str, plant: Path, capsys: Capture) -> None:
+    os.chown(plant / name, 65534, 65534)
+    code, findings, _ = checked(plant, capsys)
+    assert code == 0 and [line for line in findings if "take care" in line] == [
+        f"take care: {plant / name} belongs to another user, who can change what it holds: chown it to this one"
     ]
 
 
