@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
