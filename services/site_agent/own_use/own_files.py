@@ -32,11 +32,11 @@ def files_summary(settings: SiteSettings) -> list[str]:
     if settings.proxy is not None:
         HttpProxy.of(settings.proxy, settings.proxy_auth)
     count = len(read_sound(settings.ledger).entries)
-    secrets = [each for each in (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure) if each]
+    secrets = (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure)
     orders = (settings.policy, settings.asset_type, settings.ca, settings.data.path, settings.log)
-    folders = {path.parent for path in (*secrets, settings.policy)}
+    folders = {path.parent for path in (*secrets, settings.policy) if path is not None}
     return [f"the site's own files can be used: key, settings of the link, ledger ({count} entries, none changed)",
-            *(line for path in secrets if (line := _told_mode(path))),
+            *(line for path in secrets if path is not None and (line := _told_mode(path))),
             *(line for path in (*sorted(folders), *orders) if path is not None and (line := _told_writers(path))),
             *_told_room({settings.ledger.parent, settings.exposure.parent})]
 
