@@ -12,6 +12,7 @@ from api.backend.wiring import Backend
 from api.system import checks, facts, host_checks
 from api.system.finding import Finding
 from api.system.keys import keys, lost_keys
+from api.system.let_in import let_in
 from api.system.link_users import link_users
 from services.contracts.errors import BallastError
 from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
@@ -55,6 +56,8 @@ def of_store(backend: Backend, now: datetime) -> Iterator[Finding]:
     yield host_checks.clock(facts.utc_now(), database, newest[0].at if newest else None)
     chain = store.audit.verify_chain()
     yield checks.audit(chain.ok, chain.events, chain.problem)
+    if chain.ok:
+        yield let_in(store, now)
     yield checks.sites(store.sites.list_sites(status="active"), now)
     alive = flows_at_work(backend.settings)
     yield checks.flows(alive, flows_idle(backend.settings))

@@ -8,7 +8,7 @@ from api.backend.actor import Actor, record
 from api.backend.wiring import Backend
 from api.tokens.schemas import NewToken, TokenRequest
 from services.contracts.access.identity import ApiToken
-from services.identity.tokens import issue
+from services.identity.tokens import fingerprint, issue
 
 
 def create(backend: Backend, actor: Actor, wanted: TokenRequest) -> NewToken:
@@ -20,7 +20,8 @@ def create(backend: Backend, actor: Actor, wanted: TokenRequest) -> NewToken:
     issued = issue(wanted.name, wanted.role, now, lifetime, wanted.scopes)
     with backend.store.atomic() as store:
         token = store.tokens.add(issued.stored)
-        record(store, actor, "token.create", f"token:{token.token_id}", after=token)
+        after = token.model_dump(mode="json") | {"fingerprint": fingerprint(issued.stored)}
+        record(store, actor, "token.create", f"token:{token.token_id}", after=after)
     shown = token.model_dump(include={"token_id", "name", "role", "created_at", "expires_at", "scopes"})
     return NewToken(token=issued.text, **shown)
 

@@ -13,6 +13,8 @@ from services.process.settings import bracketed
 
 COORDINATOR_INBOX = "_COORD"
 RESPONSE_WINDOW = "60m"
+MOST_SUBSCRIPTIONS = 64
+"""Of one connection; a plant has one and the coordinator a few. The server keeps each, and would keep millions."""
 
 
 class TlsFiles:
@@ -81,6 +83,7 @@ def write_server(
         f"""listen: "{bracketed(host)}:{port}"
 server_name: {cluster.name if cluster else "ballast"}
 max_payload: {max_payload}
+max_subscriptions: {MOST_SUBSCRIPTIONS}
 pid_file: "{pid}"
 {log}logtime_utc: true
 ping_interval: "20s"

@@ -114,6 +114,11 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
+def fingerprint(stored: StoredToken) -> str:
+    """What the audit trail knows a stored hash by, so that another in its place is told; it says nothing of either."""
+    return hashlib.sha256(f"ballast token {stored.secret_sha256}".encode("ascii")).hexdigest()[:16]
+
+
 def _parts(text: str) -> tuple[str, str]:
     found = _FORM.fullmatch(text)
     if found is None:

@@ -92,5 +92,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text on one line, which opens no tag and no new cell."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    """Text on one line, which opens no tag, no new cell, and no link or picture: that would load from elsewhere."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("[", "&#91;")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from collections.abc import Iterable
@@ -32,8 +33,11 @@ def files_summary(settings: SiteSettings) -> list[str]:
         HttpProxy.of(settings.proxy, settings.proxy_auth)
     count = len(read_sound(settings.ledger).entries)
     secrets = (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure)
+    orders = (settings.policy, settings.asset_type, settings.ca, settings.data.path, settings.log)
+    folders = {path.parent for path in (*secrets, settings.policy) if path is not None}
     return [f"the site's own files can be used: key, settings of the link, ledger ({count} entries, none changed)",
             *(line for path in secrets if path is not None and (line := _told_mode(path))),
+            *(line for path in (*sorted(folders), *orders) if path is not None and (line := _told_writers(path))),
             *_told_room({settings.ledger.parent, settings.exposure.parent})]
 
 
@@ -42,6 +46,18 @@ def _told_mode(path: Path) -> str:
     if not path.exists() or not (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
         return ""
     return f"take care: {path} has mode {mode:04o}, so that others can read or change it: chmod go= {path}"
+
+
+def _told_writers(path: Path) -> str:
+    """A line where others can write what the agent goes by, or put another file into its place."""
+    if not path.exists():
+        return ""
+    status = path.stat()
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"take care: {path} belongs to another user, who can change what it holds: chown it to this one"
+    if not (mode := stat.S_IMODE(status.st_mode)) & 0o022:
+        return ""
+    return f"take care: {path} has mode {mode:04o}, so that others can change what it holds: chmod go-w {path}"
 
 
 def _told_room(folders: Iterable[Path]) -> list[str]:

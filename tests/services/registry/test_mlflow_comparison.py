@@ -14,7 +14,7 @@ from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.problems.lift import FourierLiftSpec
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
-from services.registry.descriptions import LONGEST, version_description
+from services.registry.descriptions import LONGEST, model_description, version_description
 from services.registry.labels import LONGEST_TAG, version_tags
 from services.registry.mlflow_registry import ModelRegistry
 from tests.services.registry.test_mlflow_registry import a_report
@@ -107,6 +107,17 @@ def test_names_of_sensors_open_no_tag_and_no_cell(make_version: MakeVersion, tmp
     odd = made.model_copy(update={"note": "<script>alert(1)</script> a | b\nc"})
     said = version_description(odd)
     assert "<script" not in said and "a \\| b c" in said
+
+
+def test_words_from_outside_are_no_links_and_no_pictures(make_version: MakeVersion) -> None:
+    """MLflow's pages load a picture from wherever a description says."""
+    made, picture = make_version(), "![x](https://elsewhere/x.png)"
+    first, *others = made.asset_type.features
+    features = (first.model_copy(update={"unit": picture}), *others)
+    kind = made.asset_type.model_copy(update={"features": features, "description": picture})
+    said = version_description(made.model_copy(update={"note": picture, "asset_type": kind}))
+    assert (said.count("!&#91;x](https"), "![" in said) == (2, False)
+    assert "!&#91;x]" in model_description(kind) and "![" not in model_description(kind)
 
 
 def test_what_the_ball_is_of_under_a_lift_is_described(make_version: MakeVersion) -> None:

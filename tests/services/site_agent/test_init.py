@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +32,15 @@ def test_init_makes_a_site_that_runs_as_it_is(home: Path, capsys: Capture) -> No
     lines = capsys.readouterr().out.splitlines()
     check_public_key(lines[-1])
     assert any(line.startswith("training: 44 rows") for line in lines)
+
+
+def test_nobody_else_can_write_what_the_program_makes_whatever_the_umask(tmp_path: Path) -> None:
+    """Who could write the policy would let rows leave."""
+    words = ["-m", "services.site_agent", "init", "--site-id", "p", "--dir", str(tmp_path / "a" / "p")]
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, umask=0)
+    made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a").rglob("*")}
+    assert made == {"p": 0o700, "site.toml": 0o600, "policy.toml": 0o600, "site.nk": 0o600}
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
 
 
 def test_init_prints_the_public_key_on_its_last_line(tmp_path: Path, capsys: Capture) -> None:

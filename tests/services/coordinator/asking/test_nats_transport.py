@@ -13,6 +13,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from services.bus.configuration import MOST_SUBSCRIPTIONS
 from services.bus.server import rotate_coordinator, update_users
 from services.contracts.errors import UnavailableError
 from services.coordinator.asking import link_call
@@ -65,6 +66,30 @@ async def test_answers_come_back_and_an_absent_site_is_known_at_once(bus: Any) -
     assert answers["plant-2"].frame is None
     assert answers["plant-2"].failure == "absent"
     assert answers["plant-2"].seconds < PATIENCE / 2
+
+
+async def test_a_site_that_subscribes_without_end_is_cut(bus: Any) -> None:
+    """Each subscription costs the server 300 bytes: of millions, which take a plant a minute, it would die."""
+    context = ssl.create_default_context(cafile=str(bus.files.authority))
+    cut = asyncio.Event()
+
+    async def ignore(_: Exception) -> None:
+        """It is told why."""
+
+    async def on_closed() -> None:
+        cut.set()
+
+    client = await nats.connect(
+        bus.address, tls=context, nkeys_seed=str(bus.seeds["plant-1"]), allow_reconnect=False, error_cb=ignore,
+        closed_cb=on_closed,
+    )
+    for _ in range(MOST_SUBSCRIPTIONS):
+        await client.subscribe("site.plant-1.task")
+    await client.flush()
+    assert not cut.is_set()
+    await client.subscribe("site.plant-1.task")
+    async with asyncio.timeout(20.0):
+        await cut.wait()
 
 
 async def test_a_site_that_takes_too_long_is_late(bus: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,30 @@ def test_a_file_that_others_can_read_or_change_is_told(name: str, mode: int, pla
     assert code == 0 and len(told) == 1
     wanted = f"has mode {mode:04o}, so that others can read or change it: chmod go= {plant / name}"
     assert told[0].endswith(wanted)
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+@pytest.mark.parametrize("name", [".", "policy.toml", "asset_type.toml", "site.log"])
+def test_what_others_can_write_and_the_agent_goes_by_is_told(
+    name: str, mode: int, plant: Path, capsys: Capture
+) -> None:
+    (plant / "site.log").touch(0o600)
+    (plant / name).chmod(mode)
+    code, findings, _ = checked(plant, capsys)
+    assert code == 0 and [line for line in findings if "take care" in line] == [
+        f"take care: {plant / name} has mode {mode:04o}, so that others can change what it holds: "
+        f"chmod go-w {plant / name}"
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("name", [".", "policy.toml"])
+def test_what_belongs_to_another_user_is_told(name: str, plant: Path, capsys: Capture) -> None:
+    os.chown(plant / name, 65534, 65534)
+    code, findings, _ = checked(plant, capsys)
+    assert code == 0 and [line for line in findings if "take care" in line] == [
+        f"take care: {plant / name} belongs to another user, who can change what it holds: chown it to this one"
+    ]
 
 
 @pytest.mark.parametrize(("free", "told"), [(LEAST_FREE_BYTES - 1, 1), (LEAST_FREE_BYTES, 0)])
