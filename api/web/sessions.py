@@ -40,6 +40,10 @@ class Sessions:
         self._lifetime = lifetime
         self._idle = idle
 
+    def within(self, store: Repositories) -> Sessions:
+        """The same in a transaction that is under way: a session and its entry in the audit trail are made together."""
+        return Sessions(store, lifetime=self._lifetime, idle=self._idle)
+
     def begin(self, token: ApiToken) -> str:
         """Secret of a new session of a token that holds."""
         secret = secrets.token_hex(SECRET_BYTES)

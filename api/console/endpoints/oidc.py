@@ -63,8 +63,8 @@ def callback(
     former = secret_of(request.headers.get("cookie"))
     if former is not None:
         sessions.end(former)
-    secret, token = sessions.begin_signed_in(identity)
     with backend.store.atomic() as store:
+        secret, token = sessions.within(store).begin_signed_in(identity)
         record(store, Actor(identity.name, identity.role), "session.begin", f"session:{session_id(secret)}")
     LOG.info("session %s of %s begins, token %s", session_id(secret), identity.name, token.token_id)
     # A page, not a redirect: browsers send a cookie of SameSite=Strict only where our own page leads to the next one.

@@ -58,8 +58,8 @@ def sign_in(request: Request, fields: PostedBySomebody, backend: BackendDep) -> 
     former = secret_of(request.headers.get("cookie"))
     if former is not None:
         sessions.end(former)
-    secret = sessions.begin(caller.token)
     with backend.store.atomic() as store:
+        secret = sessions.within(store).begin(caller.token)
         record(store, caller.actor, "session.begin", f"session:{session_id(secret)}")
     return RedirectResponse(to, 303, headers={**HEADERS, "Set-Cookie": set_cookie(secret)})
 

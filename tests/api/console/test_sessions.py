@@ -13,6 +13,7 @@ from starlette.requests import Request
 from api.console.endpoints.sessions import _on_loopback as on_loopback
 from api.web.sessions import COOKIE, IDLE, LIFETIME, Sessions, digest
 from services.contracts.access.identity import Role
+from services.contracts.errors import UnavailableError
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import Identity
 from services.identity.tokens import issue
@@ -280,3 +281,16 @@ def test_what_stands_behind_a_sign_in_ends_with_its_session(world: Any) -> None:
     session, stored = store.sessions.find(digest(secret))
     assert stored == token and token.expires_at is not None
     assert abs(token.expires_at - session.expires_at) < timedelta(minutes=1) < LIFETIME
+
+
+def test_a_session_and_its_entry_in_the_trail_are_made_together(
+    world: Any, somebody: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the two, a process left a session that ``ballast doctor`` takes for a stranger's."""
+    def full(*_: Any, **__: Any) -> None:
+        raise UnavailableError("the database has no room left")
+
+    monkeypatch.setattr("api.console.endpoints.sessions.record", full)
+    answer = somebody(world).sign_in(world.tokens[Role.VIEWER])
+    assert answer.status_code == 503 and "Set-Cookie" not in answer.headers
+    assert world.backend.store.sessions.list_sessions() == []
