@@ -13,6 +13,7 @@ from models.problem import SiteTerms
 from services.contracts.errors import BallastError
 from services.contracts.keys.signed_documents import signature_of
 from services.contracts.keys.signing import public_key
+from services.contracts.plain_words import joined
 from services.contracts.problems.all_scores import joint_loss, trained_heads
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
@@ -67,7 +68,7 @@ def carried(
         LOG.warning("no rows have what plants told in run %s: %s", draft.run_id, error)
         data = None
         said = f"no rows have what plants told in its run: {error}"
-        draft = draft.model_copy(update={"refuted": str(error), "note": "; ".join(filter(None, (draft.note, said)))})
+        draft = draft.model_copy(update={"refuted": str(error), "note": joined(draft.note, said)})
     named = "" if data is None else digest(data)
     draft = draft.model_copy(update={"certificate_sha256": named, "signed_by": public_key(seed_file)})
     return draft.model_copy(update={"signature": signature_of(draft.to_document(), seed_file)}), data

@@ -14,7 +14,7 @@ from services.contracts.errors import BallastError
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.records import VersionStatus
 from services.contracts.history.run import Run
-from services.contracts.plain_words import counted, listed
+from services.contracts.plain_words import counted, joined, listed
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import candidate_words, cost_words
 from services.contracts.versions.draft import VersionDraft
@@ -148,16 +148,12 @@ def _failed_gates(context: FlowContext, run: Run, version: ModelVersion) -> str:
 
 def closing_note(run: Run, stopped: str, outcome: str) -> str:
     """What a run ends with, on one line: why training ``stopped``, who was left out, what came of it."""
-    return _joined(stopped, weights_note(run), exclusions_note(run), outcome)
+    return joined(stopped, weights_note(run), exclusions_note(run), outcome)
 
 
 def why_stopped(run: Run, trained: TrainedModel) -> str:
     """Why training ended and what the method says of its result, on one line."""
-    return _joined(trained.status.value, _held_open(run, trained), trained.note, _warm_note(run, trained))
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
+    return joined(trained.status.value, _held_open(run, trained), trained.note, _warm_note(run, trained))
 
 
 def _held_open(run: Run, trained: TrainedModel) -> str:

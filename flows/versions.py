@@ -15,6 +15,7 @@ from models.methods.catalogue import get_method
 from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE, ErrorInterval, RegressionScores
 from services.contracts.history.run import RoundRecord, Run, SiteBall, SummedSites
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.plain_words import joined
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import Confusion, ConvexPart, PlantFreshness, ReusedCuts, SiteScore
 from services.coordinator.run_state.evaluation import Evaluation
@@ -45,8 +46,7 @@ def model_version(
         convex_part=None if trained.convex_part is None else ConvexPart.of_record(trained.convex_part),
         reveal=plan.reveal, cohorts=summed_sites(run), noise=promise(run, asset_type, trained.rounds),
         reused=_reused(run, trained), coupling=trained.coupling, freshness=freshness(run, trained, rounds),
-        tuning=plan.tuned, note="; ".join(filter(None, (trained.note, evaluation.note))),
-        created_at=datetime.now(UTC), **dict(scores),
+        tuning=plan.tuned, note=joined(trained.note, evaluation.note), created_at=datetime.now(UTC), **dict(scores),
     )
     if version.task == "classification" or asset_type.target is None:
         return version

@@ -60,7 +60,7 @@ class FlowContext:
 
         ``InvalidInputError`` where the plan names a site that is not active.
         """
-        keys = self._active(plan)
+        keys = self.active_keys(plan)
         unknown = sorted(set(plan.sites) - set(keys))
         if unknown:
             raise InvalidInputError(
@@ -68,14 +68,6 @@ class FlowContext:
                 code="unknown_site",
             )
         return keys
-
-    def _active(self, plan: Plan) -> dict[str, str]:
-        """Public keys of the active sites among those that a plan may ask, by site id."""
-        now = datetime.now(UTC)
-        return {
-            site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")
-            if (site.site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
-        }
 
     def _sites_of(self, run: Run) -> list[str]:
         """Sites that a run may ask: one that has begun goes on where one of its own is suspended or removed since.
@@ -85,12 +77,15 @@ class FlowContext:
         if run.status == "pending":
             return list(self.site_keys(run.plan))
         own = [] if run.plan.reveal == "sums" else [site.site_id for site in run.sites]
-        return sorted({*self._active(run.plan), *own})
+        return sorted({*self.active_keys(run.plan), *own})
 
-    def active_keys(self) -> dict[str, str]:
-        """Public keys that hold now of all active sites, by site id."""
+    def active_keys(self, plan: Plan | None = None) -> dict[str, str]:
+        """Public keys that hold now of the active sites, by site id: of all, or of those that a plan may ask."""
         now = datetime.now(UTC)
-        return {site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")}
+        return {
+            site.site_id: site.keys_at(now) for site in self.store.sites.list_sites(status="active")
+            if plan is None or (site.site_id in plan.sites if plan.sites else plan.asset_type in site.asset_types)
+        }
 
     @asynccontextmanager
     async def plant_link(

@@ -22,7 +22,7 @@ from services.round_store.database.queries import MAX_PAGE
 from services.round_store.store import RoundStore
 
 CHECK: Final = "who is let in"
-TODO: Final = (
+REMEDY: Final = (
     "somebody wrote to the database past the service: `ballast token revoke`, `ballast site remove`, and compare it "
     "with a backup"
 )
@@ -34,7 +34,7 @@ def let_in(store: RoundStore, now: datetime) -> Finding:
     sites = [site for site in store.sites.list_sites() if site.status != "removed"]
     said = [*_of_tokens(store, tokens), *_of_sessions(store), *_of_sites(store, sites, now)]
     if said:
-        return Finding(check=CHECK, state="fail", said="; ".join(said), todo=TODO)
+        return Finding(check=CHECK, state="fail", said="; ".join(said), todo=REMEDY)
     return Finding(check=CHECK, state="ok", said="tokens, sessions and plants' keys are those of the audit trail")
 
 

@@ -26,6 +26,11 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def joined(*sentences: str) -> str:
+    """Sentences on one line, without those that are empty."""
+    return "; ".join(filter(None, sentences))
+
+
 def printable(text: str) -> str:
     """Text with a blank for each character that does not print."""
     return "".join(each if each.isprintable() else " " for each in text)

@@ -16,6 +16,7 @@ from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.tuning.coupling import EXCHANGES, Coupler, Told, coupled_planes, most_exchanges
 from services.contracts.history.run import Run
+from services.contracts.plain_words import joined
 from services.contracts.plans.plan_problem import couples
 from services.contracts.problems.coupling import Coupling, CouplingTask
 from services.coordinator.beginning.joining import Joining
@@ -70,13 +71,12 @@ class PlaneCoupling:
         LOG.info("run %s: %s", run.run_id, found.words)
         return replace(
             trained, weights=coupled_planes(trained.weights, found.array), coupling=found, risk_bound=math.inf,
-            note="; ".join(filter(None, (trained.note, found.words))),
+            note=joined(trained.note, found.words),
         )
 
 
 def _uncoupled(trained: TrainedModel, why: str) -> TrainedModel:
-    said = f"the planes of the classes are not coupled: {why}"
-    return replace(trained, note="; ".join(filter(None, (trained.note, said))))
+    return replace(trained, note=joined(trained.note, f"the planes of the classes are not coupled: {why}"))
 
 
 def _kept_for(run: Run) -> int:

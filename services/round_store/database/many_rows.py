@@ -1,4 +1,4 @@
-"""Many rows in one statement: on PostgreSQL by ``COPY``, which takes them in half the time of an ``INSERT`` each."""
+"""Many rows in one statement: on PostgreSQL by ``COPY``, which costs less than an ``INSERT`` each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Dialect, Engine, Table, event, insert
 from sqlalchemy.orm import Session
 
 _COPIED: Final = "ballast_copied"
-"""Option of a statement whose rows go by ``COPY``; its value is the name of the table."""
+"""Option of a statement whose rows go by ``COPY``; its value is the table."""
 
 
 def insert_rows(session: Session, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -52,21 +52,17 @@ def exclusions(record: RoundRecord) -> list[ExcludedSite]:
 
 def insert_exchanges(session: Session, record: RoundRecord, exchanges: Mapping[str, Exchange]) -> None:
     """Keep the frames that crossed the border in a round, by site, under the round of the question."""
-    if exchanges:
-        asked = {answer.site_id: answer.question or record.round for answer in record.answers}
-        rows = [
-            {"run_id": record.run_id, "round": asked.get(site, record.round), "site_id": site, "task": task,
-             "answer": said}
-            for site, (task, said) in exchanges.items()
-        ]
-        insert_rows(session, table_of(RunExchangeRow), rows)
+    asked = {answer.site_id: answer.question or record.round for answer in record.answers}
+    insert_rows(session, table_of(RunExchangeRow), [
+        {"run_id": record.run_id, "round": asked.get(site, record.round), "site_id": site, "task": task, "answer": said}
+        for site, (task, said) in exchanges.items()
+    ])
 
 
 def insert_evidence(session: Session, run_id: str, evidence: Mapping[str, bytes]) -> None:
     """Keep what proves that sites contradicted themselves."""
-    if evidence:
-        rows = [{"run_id": run_id, "site_id": site, "document": found} for site, found in evidence.items()]
-        session.execute(insert(EvidenceRow), rows)
+    rows = [{"run_id": run_id, "site_id": site, "document": found} for site, found in evidence.items()]
+    insert_rows(session, table_of(EvidenceRow), rows)
 
 
 def replace_case(session: Session, run_id: str, cohort: str, case: bytes) -> None:

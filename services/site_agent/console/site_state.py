@@ -11,6 +11,7 @@ from typing import Any
 
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
+from services.contracts.plain_words import joined
 from services.site_agent.agent import drift, exposure
 from services.site_agent.console.ledger_view import LedgerView
 from services.site_agent.health import check_alive, note, told_by
@@ -47,7 +48,7 @@ class SiteState:
         """Whether an agent is connected, when it was last seen so, and that in words."""
         try:
             since = check_alive(self.settings)
-            told, connected = "; ".join(filter(None, (f"seen {since:.0f} s ago", told_by(self.settings)))), True
+            told, connected = joined(f"seen {since:.0f} s ago", told_by(self.settings)), True
         except BallastError as error:
             told, connected = str(error), False
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.contracts.plain_words import counted, listed, plain
+from services.contracts.plain_words import counted, joined, listed, plain
 from services.contracts.wire.codec import FrameError, unpack
 
 HOSTILE = "no rows\n2031-01-01 INFO all is well\x1b[2J\r\x00\u202e \u2028end"
@@ -31,3 +31,7 @@ def test_one_is_one_and_others_are_many() -> None:
 def test_many_names_are_the_first_five_and_how_many_more() -> None:
     assert listed(["a", "b"]) == "a, b" and listed([]) == ""
     assert listed(list("abcde")) == "a, b, c, d, e" and listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+def test_empty_sentences_are_left_out() -> None:
+    assert joined("one", "", "two") == "one; two" and joined("", "") == ""

@@ -231,6 +231,6 @@ def test_a_risk_that_no_noise_explains_ends_the_run_with_the_plants_named(new_wo
     works = new_works(rows=2000)
     liar = works.plants["plant-3"]
     honest = liar.noise.words
-    liar.noise.words = lambda *asked: honest(*asked) - np.uint64(2**61)  # type: ignore[method-assign]
+    liar.noise.words = lambda *asked: honest(*asked) - np.uint64(2**61)  # type: ignore[method-assign]  # it lies
     with pytest.raises(ContradictingAnswersError, match="some plant of plant-1, plant-2, plant-3, plant-4 lied: their"):
         works.train(with_noise(works))
