@@ -14,6 +14,7 @@ from services.contracts.errors import BallastError
 from services.contracts.evaluation.calibration import Calibration
 from services.contracts.history.records import VersionStatus
 from services.contracts.history.run import Run
+from services.contracts.keys.signed_documents import signed_digest
 from services.contracts.plain_words import counted, joined, listed
 from services.contracts.problems.tuning import settled
 from services.contracts.problems.tuning_curve import candidate_words, cost_words
@@ -78,7 +79,7 @@ def register(context: FlowContext, run: Run, draft: VersionDraft) -> ModelVersio
     mlflow_run_id = context.registry.mlflow_run_id(version.name, version.version)
     metrics = {**version.figures, "fresh_weight": version.fresh_weight}
     with context.store.atomic() as unit:
-        unit.model_versions.add(version.name, version.version, run.run_id, metrics)
+        unit.model_versions.add(version.name, version.version, run.run_id, metrics, signed_digest(made.to_document()))
         unit.runs.set_result(run.run_id, mlflow_run_id, version.version)
     return version
 

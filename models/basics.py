@@ -28,6 +28,8 @@ def rounded(values: FloatArray, share: float) -> FloatArray:
     if not (size > 0 and share > 0 and math.isfinite(size)):
         return values
     unit = 2.0 ** math.floor(math.log2(size) + math.log2(share))
+    if unit == 0:  # the largest is next to the least number that there is
+        return values
     found = np.asarray(values / unit)
     np.round(found, out=found)
     found *= unit

@@ -1,4 +1,4 @@
-"""Versions to serve: the files from the registry, and which one is champion from the store."""
+"""Versions to serve and to show: the files from the registry, held to the store, which also says who is champion."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from api.backend.looks import Looks
 from services.contracts.errors import ConflictError, NotFoundError, UnavailableError
+from services.contracts.keys.signed_documents import signed_digest
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import CHAMPION
 from services.round_store.store import RoundStore
@@ -18,7 +19,7 @@ LOG = logging.getLogger("ballast.api")
 
 
 class CheckedSource:
-    """What the predictors are made from. An alias that somebody moved in the registry serves nothing."""
+    """What is served and shown. An alias or a document that somebody changed in the registry serves nothing."""
 
     def __init__(self, store: RoundStore, registry: ModelRegistry) -> None:
         self._store = store
@@ -42,9 +43,9 @@ class CheckedSource:
         return expected or found
 
     def get(self, name: str, alias_or_version: str) -> ModelVersion:
-        """The whole version, held to its digest, and to the run that the store has of it."""
+        """The whole version, held to its digest, and to the run and the digest that the store has of it."""
         found = self._registry.get(name, alias_or_version)
-        check_run(self._store, found)
+        check_recorded(self._store, found)
         return found
 
     def _champion(self, name: str) -> str | None:
@@ -56,17 +57,24 @@ class CheckedSource:
         return None if change is None else change.version
 
 
-def check_run(store: RoundStore, version: ModelVersion) -> None:
-    """``ConflictError`` for a version in the place of another one: its number is neither signed nor in its digest.
+def check_recorded(store: RoundStore, version: ModelVersion) -> None:
+    """``ConflictError`` for a version that is not the one of this number that the store has recorded.
 
-    Nothing is said where the store does not answer, or does not know the version.
+    Its digest in the registry says nothing of that: who writes there makes both fit. Nor does a signature say that it
+    is the version of this number, which is not signed. Nothing is said where the store does not answer, or does not
+    know the version.
     """
     try:
-        registered = store.model_versions.get(version.name, version.version).run_id
+        recorded = store.model_versions.get(version.name, version.version)
     except (NotFoundError, UnavailableError):
         return
-    if version.run_id != registered:
+    if version.run_id != recorded.run_id:
         raise ConflictError(
             f"version {version.version} of model {version.name} in the registry is of run {version.run_id}, and run "
-            f"{registered} made it: somebody wrote to the registry past the service"
+            f"{recorded.run_id} made it: somebody wrote to the registry past the service"
+        )
+    if recorded.signed_sha256 is not None and signed_digest(version.to_document()) != recorded.signed_sha256:
+        raise ConflictError(
+            f"version {version.version} of model {version.name} in the registry is not what the OEM signed: somebody "
+            "wrote to the registry past the service; put it back from a backup"
         )

@@ -12,6 +12,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport
 
 if TYPE_CHECKING:
+    from services.predictor.cache import ModelSource
     from services.registry.mlflow_registry import ModelRegistry
 
 MOST: Final = 128
@@ -22,7 +23,8 @@ Kept = TypeVar("Kept")
 class VersionCache:
     """Whole versions and their reports by model and number. Threads may share it."""
 
-    def __init__(self, registry: Callable[[], ModelRegistry]) -> None:
+    def __init__(self, source: Callable[[], ModelSource], registry: Callable[[], ModelRegistry]) -> None:
+        self._source = source
         self._registry = registry
         self._versions: OrderedDict[tuple[str, str], ModelVersion] = OrderedDict()
         self._reports: OrderedDict[tuple[str, str], ModelReport | None] = OrderedDict()
@@ -32,7 +34,7 @@ class VersionCache:
         """Version by its number (no alias: that may move); ``NotFoundError`` where there is none."""
         if not number.isdecimal():
             raise NotFoundError(f"no version {number[:40]} of model {name[:60]}")
-        return self._kept(self._versions, (name, number), lambda: self._registry().get(name, number))
+        return self._kept(self._versions, (name, number), lambda: self._source().get(name, number))
 
     def report(self, version: ModelVersion) -> ModelReport | None:
         """Report that a version was registered with; None where there is none."""

@@ -17,6 +17,7 @@ from services.round_store.database.session import Database, make_engine
 from services.round_store.store import RoundStore
 
 if TYPE_CHECKING:
+    from api.backend.checked_source import CheckedSource
     from api.backend.looks import Looks
     from api.backend.nats_users import NatsUsers
     from api.backend.pseudonyms import AnyContract, Pseudonyms
@@ -43,17 +44,23 @@ class Backend:
     @cached_property
     def predictors(self) -> PredictorCache:
         """The versions that were asked for, ready to diagnose."""
-        from api.backend.checked_source import CheckedSource
         from services.predictor.cache import PredictorCache
 
-        return PredictorCache(CheckedSource(self.store, self.registry))
+        return PredictorCache(self.checked)
+
+    @cached_property
+    def checked(self) -> CheckedSource:
+        """Whole versions, held to what the store has of them."""
+        from api.backend.checked_source import CheckedSource
+
+        return CheckedSource(self.store, self.registry)
 
     @cached_property
     def versions(self) -> VersionCache:
         """Whole versions and reports, for pages."""
         from api.backend.version_cache import VersionCache
 
-        return VersionCache(lambda: self.registry)
+        return VersionCache(lambda: self.checked, lambda: self.registry)
 
     @cached_property
     def pseudonyms(self) -> Pseudonyms:

@@ -42,7 +42,7 @@ def export(
     from services.exporting.c99_header import c99_header
     from services.exporting.onnx_model import onnx_model
 
-    found = backend.registry.get(name, version)
+    found = backend.checked.get(name, version)
     single = precision == "float"
     data = onnx_model(found, single=single) if form == "onnx" else c99_header(found, single=single).encode()
     with backend.store.atomic() as store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from api.backend.checked_source import check_run
 from api.backend.wiring import Backend
 from api.models.schemas import ModelDetail, VersionDetail
 from services.contracts.errors import NotFoundError
@@ -37,7 +36,7 @@ def model_detail(backend: Backend, name: str) -> ModelDetail:
 
 def version_detail(backend: Backend, name: str, version: str) -> VersionDetail:
     """Version by number or alias, with its label in the registry and the gates of its plan."""
-    found = backend.registry.get(name, version)
+    found = backend.checked.get(name, version)
     label = next(item for item in backend.registry.versions(name) if item.version == found.version)
     try:
         gates = check_gates(backend.store.runs.get_run(found.run_id).plan.gates, found)
@@ -48,7 +47,7 @@ def version_detail(backend: Backend, name: str, version: str) -> VersionDetail:
 
 def report(backend: Backend, name: str, version: str) -> ModelReport:
     """Report of a version as it was registered; where the registry has none, made from its run and the rounds."""
-    found = backend.registry.get(name, version)
+    found = backend.checked.get(name, version)
     stored = backend.registry.report(found)
     if stored is not None:
         return stored
@@ -59,16 +58,15 @@ def report(backend: Backend, name: str, version: str) -> ModelReport:
 
 def version_files(backend: Backend, name: str, version: str) -> VersionFiles:
     """What is handed out of a version so that others can check it, by number or alias."""
-    found = backend.registry.get(name, version)
-    check_run(backend.store, found)
+    found = backend.checked.get(name, version)
     return VersionFiles(found.to_document(), backend.registry.certificate(found), backend.nats_users.line)
 
 
 def fairness(backend: Backend, name: str, version: str) -> FairnessReport:
     """Fairness report of a version beside the champion of its model."""
-    found = backend.registry.get(name, version)
+    found = backend.checked.get(name, version)
     try:
-        champion = backend.registry.get(name, CHAMPION)
+        champion = backend.checked.get(name, CHAMPION)
     except NotFoundError:
         champion = None
     try:

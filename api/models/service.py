@@ -76,7 +76,7 @@ def _champion_before(backend: Backend, name: str, number: str) -> str | None:
 
 
 def _run(backend: Backend, name: str, number: str) -> Run:
-    run_id = backend.registry.get(name, number).run_id
+    run_id = backend.checked.get(name, number).run_id
     try:
         return backend.store.runs.get_run(run_id)
     except NotFoundError:

@@ -191,7 +191,7 @@ def _settle(restored: Restored, environment: Mapping[str, str], later: tuple[Pat
                 registry.point(name, each.alias, each.expected)
             champion = store.model_versions.alias(name, "champion")
             if champion is not None and champion.version is not None:
-                registry.get(name, champion.version)  # held to its digest
+                backend.checked.get(name, champion.version)  # held to its digests
                 restored.champions[name] = champion.version
         after = {
             "made": manifest.created_at.isoformat(), "audit_events": manifest.audit_events,

@@ -92,7 +92,7 @@ def registered_digests(backend: Backend) -> frozenset[str]:
 
 def _readable(backend: Backend, name: str, version: str) -> ModelVersion:
     try:
-        return backend.registry.get(name, version)
+        return backend.checked.get(name, version)
     except BallastError as error:  # left out, it would never be trusted again
         raise UnavailableError(
             f"version {version} of {name} cannot be read, and the statement of a stolen key lists all versions that "

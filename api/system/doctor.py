@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from api.backend.checked_source import check_run
+from api.backend.checked_source import check_recorded
 from api.backend.disk_space import sqlite_file
 from api.backend.flows_process import flows_at_work, flows_idle
 from api.backend.wiring import Backend
@@ -120,7 +120,7 @@ def _altered(backend: Backend, version: ModelVersion) -> str:
     """
     seed = backend.settings.nats_seed
     try:
-        check_run(backend.store, version)
+        check_recorded(backend.store, version)
         if seed.is_file():
             check_signature(version.to_document(), public_key(seed), backend.nats_users.line)
     except BallastError as error:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from models.fairness.indices import gini
+from services.contracts.base import Contract
 from services.contracts.documents import to_plain
 from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.evaluation.fairness import figures as site_figures
@@ -18,6 +19,7 @@ from services.contracts.history.run import RoundRecord
 from services.contracts.problems.support import support_name
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport
+from services.contracts.versions.version_facts import SiteScore
 
 BATCH = 1000
 """Metrics in one call: MLflow's limit."""
@@ -111,17 +113,25 @@ def write_report_files(
 def read_report(text: str, version: ModelVersion) -> ModelReport | None:
     """Report of a version from its file; None where the file is no report of this release's form.
 
-    ``ConflictError`` when the file belongs to another version, or was changed: its certificate is not the version's.
+    ``ConflictError`` when the file belongs to another version, or was changed: its certificate, its scores or those of
+    a site are not the version's.
     """
     try:
         found = ModelReport.model_validate(json.loads(text))
     except (json.JSONDecodeError, ValidationError):
         return None
-    held = found.certificate
-    reported = (found.run_id, held.rounds, held.worst_case_risk, held.lower_bound, held.gap)
+    held, sites = found.certificate, {site.site_id: site for site in found.sites}
+    reported = (held.rounds, held.worst_case_risk, held.lower_bound, held.gap)
     certified = (version.rounds, version.worst_case_risk, version.lower_bound, version.certified_gap)
-    if reported != (version.run_id, *certified):
+    same = reported == certified and _said(found, ModelReport.COPIED) == _said(version, ModelReport.COPIED)
+    fields = frozenset(SiteScore.model_fields)
+    if not same or any(_said(sites.get(site.site_id), fields) != _said(site, fields) for site in version.sites):
         raise ConflictError(
             f"the report of version {version.version} of model {version.name} is not the one that was registered"
         )
     return found.model_copy(update={"version": version.version})  # it was written before the version had a number
+
+
+def _said(source: Contract | None, fields: frozenset[str]) -> str:
+    """Some fields as text, in which no number is unlike itself; empty where there is no source."""
+    return "" if source is None else repr({name: to_plain(getattr(source, name)) for name in sorted(fields)})

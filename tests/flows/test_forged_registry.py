@@ -1,6 +1,6 @@
 """Who can write to the registry, its database and its files, makes document and digest fit: what tells it all the same.
 
-The API serves what the registry holds; `ballast verify` and `ballast doctor` hold it to the OEM's key and the store.
+What is served and shown is held to the store; `ballast verify` and `ballast doctor` hold it to the OEM's key as well.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from sqlalchemy import update
 
-from api.backend.checked_source import CheckedSource
 from api.backend.wiring import open_backend
 from api.cli.main import main
+from api.models.queries import fairness, report, version_detail, version_files
+from api.sites.service import registered_digests
 from api.system.doctor import of_registry
 from flows.publish import promote_if_gates_hold
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, UnavailableError
 from services.registry.labels import DOCUMENT_SHA256
 from services.registry.model_files import DOCUMENT, sha256
+from services.round_store.tables.versions import ModelVersionRow
 from tests.flows.conftest import RIG, rig_sources
 
 NAME = "held"
@@ -48,6 +51,11 @@ def written(works: Any, number: str, text: str) -> None:
     works.context.registry._store.client.set_model_version_tag(NAME, number, DOCUMENT_SHA256, sha256(text))
 
 
+def kept_none(works: Any) -> None:
+    with works.context.store.engine.begin() as connection:
+        connection.execute(update(ModelVersionRow).values(signed_sha256=None))
+
+
 def found(works: Any) -> tuple[str, str]:
     with open_backend(works.context.settings) as backend:
         ((state, said),) = [(each.state, each.said) for each in of_registry(backend)]
@@ -58,20 +66,46 @@ def changed(**fields: Any) -> Callable[[str], str]:
     return lambda text: json.dumps(json.loads(text) | fields)
 
 
-@pytest.mark.parametrize(
-    ("forged", "why"),
-    [
-        (changed(f1=0.99), "the signature does not hold"),
-        (changed(f1=0.99, signature="", signed_by=""), "the version is not signed"),
-        (changed(f1=0.99, signed_by="U" + "A" * 55), "the version is signed by UAAAA"),
-    ],
-)
+FORGED = [
+    (changed(f1=0.99), "the signature does not hold"),
+    (changed(f1=0.99, signature="", signed_by=""), "the version is not signed"),
+    (changed(f1=0.99, signed_by="U" + "A" * 55), "the version is signed by UAAAA"),
+]
+
+
+@pytest.mark.parametrize("forged", [forged for forged, _ in FORGED])
+def test_a_version_that_is_not_what_was_signed_is_neither_served_nor_shown(
+    works: Any, forged: Callable[[str], str]
+) -> None:
+    """The store has the digest of what the OEM signed: without its key on the host, and whoever signed the forgery."""
+    settings, why = works.context.settings, f"version 2 of model {NAME} in the registry is not what the OEM signed"
+    honest = document_of(works, "2").read_text()
+    with open_backend(settings) as backend:
+        assert version_detail(backend, NAME, "2").f1 != 0.99 and report(backend, NAME, "2").version == "2"
+    try:
+        written(works, "2", forged(honest))
+        with open_backend(settings) as backend:
+            for shown in (version_detail, report, fairness, version_files):
+                with pytest.raises(ConflictError, match=why):
+                    shown(backend, NAME, "2")
+            with pytest.raises(ConflictError, match=why):
+                backend.predictors.get(NAME, "champion")
+            with pytest.raises(ConflictError, match=why):
+                backend.versions.get(NAME, "2")
+            with pytest.raises(UnavailableError, match=why):
+                registered_digests(backend)  # else the statement of a stolen key would vouch for it
+    finally:
+        written(works, "2", honest)
+
+
+@pytest.mark.parametrize(("forged", "why"), FORGED)
 def test_a_version_that_was_changed_with_its_digest_is_told(
     works: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forged: Callable[[str], str],
     why: str,
 ) -> None:
-    """Without its signature it was verified, "for want of its public key", on the very host that has the key."""
+    """Of a version from before the store kept digests; unsigned, it was once verified on the very host with the key."""
     settings = works.context.settings
+    kept_none(works)
     monkeypatch.setenv("BALLAST_HOME", str(settings.home))
     monkeypatch.setenv("BALLAST_DATABASE_URL", settings.database)
     assert found(works) == ("ok", "agrees with the store") and main(["verify", NAME]) == 0
@@ -95,8 +129,8 @@ def test_an_earlier_version_in_the_place_of_the_champion_is_told_and_not_served(
     settings = works.context.settings
     monkeypatch.setenv("BALLAST_HOME", str(settings.home))
     monkeypatch.setenv("BALLAST_DATABASE_URL", settings.database)
-    source = CheckedSource(works.context.store, works.context.registry)
-    assert source.get(NAME, "2").version == "2"
+    with open_backend(settings) as backend:
+        assert backend.checked.get(NAME, "2").version == "2"
     honest = document_of(works, "2").read_text()
     try:
         written(works, "2", document_of(works, "1").read_text())
@@ -104,8 +138,8 @@ def test_an_earlier_version_in_the_place_of_the_champion_is_told_and_not_served(
         why = f"version 2 of model {NAME} in the registry is of run {first}, and run {second} made it"
         state, said = found(works)
         assert state == "fail" and said.startswith(f"its champion is not what was registered: {why}")
-        with pytest.raises(ConflictError, match=why):
-            source.get(NAME, "2")
+        with open_backend(settings) as backend, pytest.raises(ConflictError, match=why):
+            backend.checked.get(NAME, "2")
         capsys.readouterr()
         assert main(["verify", f"{NAME}:2"]) == 1 and why in capsys.readouterr().err
     finally:

@@ -25,7 +25,8 @@ def test_rounded_values_are_multiples_of_a_power_of_two_and_near(share: float, s
 
 def test_what_cannot_be_rounded_comes_back_as_it_is() -> None:
     third, endless = np.ones(3) / 3, np.array([1.0, np.inf])
-    for values, share in ((np.zeros(3), 0.1), (third, 0.0), (endless, 0.1), (np.zeros(0), 0.1)):
+    least = np.array([0.0, 3e-322])  # the power of two that it is a multiple of is no number any more
+    for values, share in ((least, 1e-6), (np.zeros(3), 0.1), (third, 0.0), (endless, 0.1), (np.zeros(0), 0.1)):
         assert (rounded(values, share) == values).all()
 
 

@@ -49,13 +49,17 @@ class PlanVersion(Contract):
 
 
 class VersionRecord(Contract):
-    """What the store knows of a version in the registry: where it came from and what it scored, never the weights."""
+    """What the store knows of a version in the registry: where it came from and what it scored, never the weights.
+
+    ``signed_sha256``: digest of what the OEM signed; None of a version from before the store kept it.
+    """
 
     name: Slug
     version: str
     run_id: RunId
     status: VersionStatus = "registered"
     reason: str = ""
+    signed_sha256: str | None = None
     metrics: dict[str, Any] = Field(default_factory=dict)
     created_at: AwareDatetime
 

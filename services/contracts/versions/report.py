@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from models.losses.base import Task
 from services.contracts.base import Contract, Slug
 from services.contracts.evaluation.calibration import CalibrationFacts
@@ -89,6 +91,9 @@ class ModelReport(VersionOrigin, RegressionScores):
     ``wanted_gap`` is the gap at which the plan stops training, ``seconds`` the time of all rounds. ``promotable``:
     every gate that was asked for holds.
     """
+
+    COPIED: ClassVar = frozenset({*VersionOrigin.model_fields, *RegressionScores.model_fields, "f1"}) - {"version"}
+    """Fields that the version has by the same name, but for its number: the report was written before it had one."""
 
     asset_type: Slug
     fingerprint: str

@@ -21,8 +21,12 @@ from services.round_store.tables.versions import AliasChangeRow, ModelVersionRow
 class ModelVersionRepository(Repository):
     """Where each version in the registry came from, what it scored, and which aliases it bore when."""
 
-    def add(self, name: str, version: str, run_id: str, metrics: Mapping[str, Any]) -> VersionRecord:
+    def add(
+        self, name: str, version: str, run_id: str, metrics: Mapping[str, Any], signed_sha256: str | None = None
+    ) -> VersionRecord:
         """Record a version that the registry holds; what its run recorded before it was killed is given back.
+
+        ``signed_sha256``: digest of what the OEM signed, to which the registry is held ever after.
 
         ``ConflictError`` when it is recorded for another run, ``NotFoundError`` where there is no such run.
         """
@@ -34,6 +38,7 @@ class ModelVersionRepository(Repository):
                 run_id=run_id,
                 status="registered",
                 reason="",
+                signed_sha256=signed_sha256,
                 metrics=metadata(dict(metrics)),
                 created_at=utc_now(session),
             )

@@ -20,6 +20,7 @@ class ModelVersionRow(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), index=True)
     status: Mapped[str]
     reason: Mapped[str]
+    signed_sha256: Mapped[str | None]
     metrics: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
 

@@ -93,7 +93,8 @@ def test_a_registry_that_hangs_holds_up_no_diagnosis(hanging: Hanging, monkeypat
             hanging()
         return str(known[name])
 
-    record, version = SimpleNamespace(run_id="a"), SimpleNamespace(name="pumps", version="1", run_id="a")
+    record = SimpleNamespace(run_id="a", signed_sha256=None)
+    version = SimpleNamespace(name="pumps", version="1", run_id="a")
     store: Any = SimpleNamespace(model_versions=SimpleNamespace(alias=lambda *_: None, get=lambda *_: record))
     registry: Any = SimpleNamespace(resolve=resolve, get=lambda *_: version)
     cache = PredictorCache(CheckedSource(store, registry), recheck_seconds=0.0)

@@ -31,7 +31,7 @@ def cache(read: Counter[str], monkeypatch: pytest.MonkeyPatch) -> VersionCache:
         read[f"report {version.version}"] += 1
 
     registry: Any = SimpleNamespace(get=get, report=report)
-    return VersionCache(lambda: registry)
+    return VersionCache(lambda: registry, lambda: registry)
 
 
 def test_the_longest_unused_version_goes_first(cache: VersionCache, read: Counter[str]) -> None:

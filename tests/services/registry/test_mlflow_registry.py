@@ -13,7 +13,7 @@ from services.contracts.history.run import RoundRecord
 from services.contracts.plans.gates import Gates
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
-from services.contracts.versions.report import CertificateReport, ModelReport
+from services.contracts.versions.report import CertificateReport, ModelReport, SiteReport
 from services.registry.mlflow_registry import ModelRegistry
 
 MakeVersion = Callable[..., ModelVersion]
@@ -46,9 +46,10 @@ def a_report(version: ModelVersion, **changes: Any) -> ModelReport:
         "objective_name": version.objective_name, "lower_bound": version.lower_bound, "gap": version.certified_gap,
         "fresh_weight": version.fresh_weight, "rounds": version.rounds, "spec": version.spec,
     }
+    said = {name: getattr(version, name) for name in ModelReport.COPIED}
     return ModelReport(
-        name=version.name, version="", run_id=version.run_id, plan=version.plan, method=version.method,
-        asset_type=version.asset_type.name, fingerprint=version.asset_type.fingerprint, created_at=version.created_at,
+        **said, version="", sites=tuple(SiteReport(**dict(site)) for site in version.sites),
+        asset_type=version.asset_type.name, fingerprint=version.asset_type.fingerprint,
         certificate=CertificateReport.model_validate(figures | changes), wanted_gap=1e-3, promotable=True, seconds=0.5,
     )
 

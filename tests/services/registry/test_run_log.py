@@ -32,10 +32,10 @@ def sites(**figures: tuple[float | None, float | None]) -> tuple[SiteScore, ...]
 
 def report(version: ModelVersion, **changes: Any) -> ModelReport:
     held = {name: getattr(version, name) for name in CertificateReport.model_fields if name != "gap"}
-    return ModelReport.model_validate({
-        "name": version.name, "version": "", "run_id": version.run_id, "plan": version.plan, "method": version.method,
+    said = {name: getattr(version, name) for name in ModelReport.COPIED}
+    return ModelReport.model_validate(said | {
+        "version": "", "sites": [dict(site) for site in version.sites], "wanted_gap": 1e-3, "seconds": 0.5,
         "asset_type": version.asset_type.name, "fingerprint": version.asset_type.fingerprint, "promotable": True,
-        "created_at": version.created_at, "wanted_gap": 1e-3, "seconds": 0.5,
         "certificate": CertificateReport.model_validate(held | {"gap": version.certified_gap}),
     } | changes)
 
@@ -79,6 +79,23 @@ def test_a_report_is_of_the_run_and_the_certificate_that_its_version_has(make_ve
                         ("certified_gap", 0.1)):
         with pytest.raises(ConflictError, match="report of version 7 of model"):
             read_report(text, version.model_copy(update={name: other}))
+
+
+@pytest.mark.parametrize("forged", [{"f1": 0.999}, {"mae": 0.1}, {"method": "pooled"}])
+def test_a_report_says_the_scores_that_its_version_has(make_version: MakeVersion, forged: dict[str, Any]) -> None:
+    version = make_version(sites=sites(a=(1.0, 0.2), b=(3.0, math.inf), c=(None, math.nan)))
+    assert read_report(json.dumps(to_plain(report(version))), version) is not None
+    with pytest.raises(ConflictError, match="is not the one that was registered"):
+        read_report(json.dumps(to_plain(report(version)) | forged), version)
+
+
+@pytest.mark.parametrize("forged", [{"loss": 0.1}, {"f1": 0.999}, {"radius": 9.0}, {"site_id": "x"}])
+def test_a_report_says_of_each_site_what_its_version_says(make_version: MakeVersion, forged: dict[str, Any]) -> None:
+    version = make_version(sites=sites(a=(1.0, 0.2), b=(3.0, 0.4)))
+    plain = to_plain(report(version))
+    plain["sites"][1] |= forged
+    with pytest.raises(ConflictError, match="is not the one that was registered"):
+        read_report(json.dumps(plain), version)
 
 
 @pytest.mark.parametrize("name", ["report.json", "", ".", "..", "../x", "/x", "a/b"])
