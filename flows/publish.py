@@ -42,10 +42,10 @@ def announce(context: FlowContext, run: Run) -> None:
         LOG.warning("run %s is not in MLflow yet: %s", run.run_id, error)
 
 
-def withdraw(context: FlowContext, run: Run, *, cancelled: bool) -> None:
-    """Show in MLflow that a run ended without a version."""
+def withdraw(context: FlowContext, run: Run, status: str) -> None:
+    """Show in MLflow that a run ended without a version; where it is away, the flows' watch tells it later."""
     try:
-        context.registry.end_run(run, cancelled=cancelled)
+        context.registry.end_run(run, status)
     except BallastError as error:
         LOG.warning("MLflow does not know that run %s has ended: %s", run.run_id, error)
 

@@ -211,12 +211,12 @@ def failure_recorded(context: FlowContext, run: Run, owner: str) -> Iterator[Non
         yield
     except RunCancelledError as error:
         context.store.runs.finish_run(run.run_id, "cancelled", str(error), owner)
-        withdraw(context, run, cancelled=True)
+        withdraw(context, run, "cancelled")
         raise
     except (BallastError, ProblemError) as error:
         if not is_passing(error):
             context.store.runs.finish_run(run.run_id, "failed", str(error), owner)
-            withdraw(context, run, cancelled=False)
+            withdraw(context, run, "failed")
         raise
 
 

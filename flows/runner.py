@@ -33,6 +33,7 @@ from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
 from flows.lost_flow_runs import BEGUN, mark_begun, mark_crashed, mark_unfinished
 from flows.missed_dates import PATIENCE, MissedDates
+from flows.mlflow_ends import watch_ends
 from flows.publish import withdraw
 from flows.retention import watch_retention
 from flows.retrain import retrain
@@ -170,7 +171,7 @@ class Watcher:
     def _end(self, run: Run, status: str, reason: str) -> None:
         """End a run that nobody drives, in the store and in MLflow, where it would run for ever."""
         self.context.store.runs.finish_run(run.run_id, status, reason)
-        withdraw(self.context, run, cancelled=status == "cancelled")
+        withdraw(self.context, run, status)
 
     def _starts_of(self, run: Run) -> int:
         return sum(count for (run_id, _), count in self._attempts.items() if run_id == run.run_id)
@@ -216,7 +217,7 @@ async def serve() -> None:
             await watcher.find_archived()
             await watcher.reconcile()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            work = (watcher.watch(), runner.start(), watch_aliases(context), key_changed(context),
+            work = (watcher.watch(), runner.start(), watch_aliases(context), watch_ends(context), key_changed(context),
                     roll_call.watch(), watch_retention(context, client))
             tasks = [asyncio.create_task(each) for each in work]
             try:

@@ -51,10 +51,15 @@ class ModelRegistry:
         with self._writing, mlflow_errors(f"note the start of run {run.run_id}"):
             return self._store.runs.start_run(run, asset_type)
 
-    def end_run(self, run: Run, *, cancelled: bool = False) -> None:
-        """Show in MLflow that a run ended without a version."""
+    def end_run(self, run: Run, status: str) -> None:
+        """Show in MLflow that a run ended, and how: completed, cancelled, or failed."""
         with self._writing, mlflow_errors(f"note the end of run {run.run_id}"):
-            self._store.runs.end_run(run, "KILLED" if cancelled else "FAILED")
+            self._store.runs.end_run(run, labels.ENDINGS[status])
+
+    def running(self) -> list[str]:
+        """Ids of the Ballast runs that stand as running in MLflow."""
+        with mlflow_errors("list the runs that stand as running"):
+            return self._store.runs.running()
 
     def register(
         self,

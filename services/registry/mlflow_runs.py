@@ -41,8 +41,17 @@ class MlflowRuns:
         self._connection.client.set_terminated(mlflow_run, "RUNNING")
         return mlflow_run
 
+    def running(self) -> list[str]:
+        """Ballast runs that MLflow has for running."""
+        of_ours = f"name LIKE '{_experiment_title('%')}'"
+        experiments = [each.experiment_id for each in self._connection.client.search_experiments(filter_string=of_ours)]
+        if not experiments:
+            return []
+        found = self._connection.client.search_runs(experiments, "attributes.status = 'RUNNING'")
+        return [str(each.data.tags[labels.RUN_ID]) for each in found if labels.RUN_ID in each.data.tags]
+
     def end_run(self, run: Run, status: str) -> None:
-        """Say how a run without a version ended, where MLflow has it."""
+        """Say how a run ended, where MLflow has it."""
         experiment = self._connection.client.get_experiment_by_name(_experiment_title(run.plan.name))
         for found in self._runs_of(experiment.experiment_id, run.run_id) if experiment is not None else ():
             self._connection.client.set_terminated(found.info.run_id, status)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from flows import mlflow_ends
+from flows.mlflow_ends import end_left_running
 from flows.publish import announce
 from flows.retrain import failure_recorded
 from services.contracts.errors import InvalidInputError, UnavailableError
@@ -51,6 +54,41 @@ def test_a_run_without_a_version_ends_in_mlflow_too(works: Any, error: Exception
     with pytest.raises(type(error)), failure_recorded(works.context, run, "me"):
         raise error
     assert mlflow_run(works, plan.name).info.status == status
+
+
+@pytest.mark.parametrize(("status", "told"), [("failed", "FAILED"), ("cancelled", "KILLED"), ("completed", "FINISHED")])
+def test_what_ended_while_nobody_could_tell_mlflow_ends_there_later(works: Any, status: Any, told: str) -> None:
+    """A process that dies, or an MLflow that is away, between the store's end and MLflow's; a run under way is left."""
+    store = works.context.store
+    plan = works.plan(f"left-{status}")
+    run = store.runs.create_run(plan)
+    announce(works.context, run)
+    assert end_left_running(works.context) == [] and mlflow_run(works, plan.name).info.status == "RUNNING"
+    store.runs.finish_run(run.run_id, status, "of the test")
+    assert end_left_running(works.context) == [run.run_id] and mlflow_run(works, plan.name).info.status == told
+    assert end_left_running(works.context) == []
+
+
+def test_a_run_that_another_store_made_goes_on_in_mlflow(works: Any) -> None:
+    stray = works.context.store.runs.create_run(works.plan("strays")).model_copy(update={"run_id": "e" * 32})
+    announce(works.context, stray)
+    assert end_left_running(works.context) == [] and mlflow_run(works, "strays").info.status == "RUNNING"
+
+
+def test_mlflow_is_looked_at_again_where_it_was_away(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+
+    def running() -> list[str]:
+        looks.append("")
+        if len(looks) == 1:
+            raise UnavailableError("no MLflow")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(works.context.registry, "running", running)
+    monkeypatch.setattr(mlflow_ends, "LOOK_SECONDS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(mlflow_ends.watch_ends(works.context))
+    assert len(looks) == 2
 
 
 def test_a_registry_that_is_away_keeps_no_run_from_training(works: Any, monkeypatch: pytest.MonkeyPatch) -> None:

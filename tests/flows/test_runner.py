@@ -50,7 +50,7 @@ class Ends:
     """A store whose plans are all archived, and a registry: how each was told that a run has ended."""
 
     in_store: list[tuple[str, ...]] = field(default_factory=list)
-    in_mlflow: list[tuple[str, bool]] = field(default_factory=list)
+    in_mlflow: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def context(self) -> Any:
@@ -59,7 +59,7 @@ class Ends:
                 runs=SimpleNamespace(finish_run=lambda *said: self.in_store.append(said)),
                 plans=SimpleNamespace(get=lambda _: SimpleNamespace(archived=True)),
             ),
-            registry=SimpleNamespace(end_run=lambda run, cancelled: self.in_mlflow.append((run.run_id, cancelled))),
+            registry=SimpleNamespace(end_run=lambda run, status: self.in_mlflow.append((run.run_id, status))),
         )
 
 
@@ -77,14 +77,14 @@ async def test_a_run_whose_process_ends_again_and_again_at_one_round_fails_and_s
     await watcher._start(a_run(7))
     assert len(prefect.begun) == 2 * MOST_ATTEMPTS + 1
     assert ended.in_store == [(a_run(7).run_id, "failed", f"its process ended {MOST_ATTEMPTS} times after round 7")]
-    assert ended.in_mlflow == [(a_run(7).run_id, False)], "there it would run for ever"
+    assert ended.in_mlflow == [(a_run(7).run_id, "failed")], "there it would run for ever"
 
 
 async def test_a_run_of_an_archived_plan_is_cancelled_in_the_store_and_in_mlflow() -> None:
     ended, nobody = Ends(), object()
     await Watcher(ended.context, nobody, nobody)._start(a_run(3))  # type: ignore[arg-type]  # stand-ins
     assert ended.in_store == [(a_run(3).run_id, "cancelled", "its plan is archived")]
-    assert ended.in_mlflow == [(a_run(3).run_id, True)]
+    assert ended.in_mlflow == [(a_run(3).run_id, "cancelled")]
 
 
 async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(

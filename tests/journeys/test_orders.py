@@ -8,12 +8,22 @@ from typing import Any
 
 import pytest
 
+from services.registry.mlflow_registry import ModelRegistry
 from tests.journeys.asking import ask_prefect, deployment, until_prefect
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def yearly(works: Any, running: Any) -> dict[str, Any]:
+def left(works: Any, alone: None) -> str:
+    """MLflow run of a run that ended after its process had died: nobody told MLflow."""
+    run = works.store.runs.create_run(works.plan("left"))
+    mlflow_run = registry_of(works).start_run(run, works.store.asset_types.get("rig").asset_type)
+    works.store.runs.finish_run(run.run_id, "failed", "of the test")
+    return mlflow_run
+
+
+@pytest.fixture(scope="module")
+def yearly(works: Any, left: str, running: Any) -> dict[str, Any]:
     """Deployment of a plan whose date is far; beside it one whose date comes while the others are looked at."""
     works.plan("minutely", cron="* * * * *", max_rounds=5)
     works.plan("yearly", cron="0 3 1 1 *", max_rounds=5)
@@ -36,6 +46,10 @@ def theirs(works: Any, yearly: dict[str, Any], tmp_path_factory: pytest.TempPath
 def refused(works: Any, yearly: dict[str, Any], theirs: tuple[str, Path]) -> dict[str, Any]:
     """End of a flow run that somebody ordered; the runner has looked for work after theirs was ordered too."""
     return end_of(works, start(works, yearly["id"], {"plan": "yearly"}))
+
+
+def registry_of(works: Any) -> ModelRegistry:
+    return ModelRegistry(works.settings.tracking_uri, works.settings.artifact_root)
 
 
 def start(works: Any, deployment_id: str, parameters: dict[str, Any]) -> str:
@@ -116,6 +130,11 @@ def test_a_deployment_that_somebody_changed_runs_our_flow_and_nothing_else(
     works.store.runs.request_cancel(run.run_id)
     wait_until(lambda: works.store.runs.get_run(run.run_id).status == "cancelled", "cancelled run")
     assert not ran.exists()
+
+
+def test_a_run_that_ended_unknown_to_mlflow_ends_there_once_a_flows_process_is_there(works: Any, left: str) -> None:
+    client = registry_of(works)._store.client
+    wait_until(lambda: client.get_run(left).info.status == "FAILED", "end in MLflow")
 
 
 def test_what_somebody_paused_or_took_away_in_prefect_is_as_the_plan_says_again(works: Any) -> None:

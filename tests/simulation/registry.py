@@ -41,7 +41,7 @@ class Registry:
         self._reached()
         return str(run.run_id)
 
-    def end_run(self, run: Any, *, cancelled: bool = False) -> None:
+    def end_run(self, run: Any, status: str) -> None:
         """Nothing is shown."""
         self._reached()
 
