@@ -38,6 +38,7 @@ from flows.publish import withdraw
 from flows.retention import watch_retention
 from flows.retrain import retrain
 from flows.roll_call import RollCall
+from flows.stale_dates import skip_stale
 from flows.unlearning import forget_those_due, is_archived
 from flows.wiring import FlowContext, open_context
 from services.contracts.errors import BallastError
@@ -71,6 +72,12 @@ class Watcher:
     _started: dict[str, UUID] = field(default_factory=dict)
     _buried: set[UUID] = field(default_factory=set)
     _since: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    async def begin(self) -> None:
+        """What comes before the first date is started: deployments of the plans, and no dates of long ago."""
+        await self.find_archived()
+        await self.reconcile()
+        await skip_stale(self.client, self.deployments.values(), datetime.now(UTC))
 
     async def watch(self) -> None:
         """Look once a second, for ever; at the deployments more seldom."""
@@ -214,8 +221,7 @@ async def serve() -> None:
             await roll_call.listen()
             runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
             watcher = Watcher(context, runner, client)
-            await watcher.find_archived()
-            await watcher.reconcile()
+            await watcher.begin()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
             work = (watcher.watch(), runner.start(), watch_aliases(context), watch_ends(context), key_changed(context),
                     roll_call.watch(), watch_retention(context, client))

@@ -105,3 +105,27 @@ async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(
     assert not waiting.done(), "a run would lose its connection in the middle of a round"
     unfinished.clear()
     await asyncio.wait_for(waiting, 10.0)
+
+
+async def test_dates_of_long_ago_are_skipped_once_the_deployments_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the runner starts: it would begin a process for each."""
+    nobody: Any = object()
+    watcher, weekly, archived = Watcher(nobody, nobody, nobody), uuid4(), uuid4()
+    skipped: list[Any] = []
+
+    async def found() -> None:
+        watcher.deployments["archived"] = archived
+
+    async def reconciled() -> None:
+        assert watcher.deployments.pop("archived") == archived
+        watcher.deployments["weekly"] = weekly
+
+    async def skip(client: object, deployments: Any, before: datetime) -> int:
+        skipped.append((client, [*deployments], abs(datetime.now(UTC) - before).total_seconds() < 60.0))
+        return 0
+
+    monkeypatch.setattr(watcher, "find_archived", found)
+    monkeypatch.setattr(watcher, "reconcile", reconciled)
+    monkeypatch.setattr(runner, "skip_stale", skip)
+    await watcher.begin()
+    assert skipped == [(nobody, [weekly], True)]

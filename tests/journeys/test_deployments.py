@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,16 +10,20 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import State
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Pending, Running, Scheduled
 
 from flows import deployments
 from flows.deployments import changed, named
 from flows.lost_flow_runs import mark_unfinished
+from flows.stale_dates import skip_stale
 from services.contracts.history.records import PlanRecord
 from services.contracts.plans.plan import Plan
 from tests.journeys.works import PREFECT_SECRET
+from tests.waiting import PATIENCE
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 CRON, ZONE = "0 3 1 1 *", "Europe/Vienna"
@@ -119,5 +124,31 @@ async def test_flow_runs_that_were_lost_are_over_and_no_others(prefect_url: str)
         assert await types() == before
         await mark_unfinished(client, ours, datetime.now(UTC) + timedelta(minutes=1))
         assert await types() == ["CRASHED", "CRASHED", "SCHEDULED", "RUNNING"]
+        for its in (ours, theirs):
+            await client.delete_deployment(its)
+
+
+async def test_of_dates_that_nobody_started_the_latest_alone_is_left(prefect_url: str) -> None:
+    """Those that the schedule made, of the deployments that are named; what somebody ordered is not a date."""
+    async with PrefectClient(prefect_url, auth_string=PREFECT_SECRET) as client:
+        ours, theirs = [await deploy(client, FLOW, record(name, "* * * * *")) for name in ("stale", "others")]
+        ordered = (await client.create_flow_run_from_deployment(ours, state=Scheduled())).id
+
+        async def waiting(deployment: UUID) -> list[datetime]:
+            of = DeploymentFilter(id=DeploymentFilterId(any_=[deployment]))
+            found = await client.read_flow_runs(deployment_filter=of, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
+            scheduled = [each for each in found if each.auto_scheduled and each.state and each.state.is_scheduled()]
+            return [each.expected_start_time for each in scheduled if each.expected_start_time]
+
+        async with asyncio.timeout(PATIENCE):  # Prefect notes them when it comes to it
+            while len(await waiting(ours)) < 5 or len(await waiting(theirs)) < 5:
+                await asyncio.sleep(0.5)
+        dates, kept = await waiting(ours), await waiting(theirs)
+        moment = dates[3] + timedelta(seconds=1)
+        assert await skip_stale(client, [ours], moment) == 3
+        assert await waiting(ours) == dates[3:] and await waiting(theirs) == kept
+        assert await skip_stale(client, [ours], moment) == 0
+        state = (await client.read_flow_run(ordered)).state
+        assert state is not None and state.is_scheduled()
         for its in (ours, theirs):
             await client.delete_deployment(its)
