@@ -49,7 +49,7 @@ from services.identity.service_keys import OtherKeyError, ServiceKeys
 from services.process.log_lines import set_up_logs
 from services.process.private_files import keep_private
 from services.process.process_lock import held, show_life
-from services.process.settings import Settings
+from services.process.settings import PrefectSettings, Settings
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
@@ -203,6 +203,11 @@ class Watcher:
         return abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
 
 
+def make_runner(settings: PrefectSettings) -> Runner:
+    """Prefect's runner, with a limit: each run is a process, and many plans may have the same date."""
+    return Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=settings.runs_at_once)
+
+
 async def key_changed(context: FlowContext) -> None:
     """Return when the coordinator has another key and no run is on its way: the process starts again with that one."""
     seed = context.settings.nats_seed
@@ -219,7 +224,7 @@ async def serve() -> None:
         async with context.plant_link() as transport, get_client() as client:
             roll_call = RollCall(context, transport)
             await roll_call.listen()
-            runner = Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=None)
+            runner = make_runner(context.settings.prefect)
             watcher = Watcher(context, runner, client)
             await watcher.begin()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.

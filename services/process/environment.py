@@ -29,6 +29,7 @@ ENVIRONMENT: dict[str, SettingPath] = {
     "BALLAST_PREFECT_PORT": ("prefect", "port"),
     "BALLAST_PREFECT_AUTH_FILE": ("prefect", "auth_file"),
     "BALLAST_PREFECT_DATABASE_URL": ("prefect", "database_url"),
+    "BALLAST_PREFECT_RUNS_AT_ONCE": ("prefect", "runs_at_once"),
     "BALLAST_MLFLOW_TRACKING_URI": ("mlflow", "tracking_uri"),
     "BALLAST_MLFLOW_ARTIFACT_ROOT": ("mlflow", "artifact_root"),
     "BALLAST_MLFLOW_PORT": ("mlflow", "port"),

@@ -79,6 +79,9 @@ class PrefectSettings(_Section):
     database_url: str = Field(default="", description="of the embedded server; empty: SQLite in the home folder")
     host: LoopbackHost = "127.0.0.1"
     port: int = Field(default=4200, ge=1, le=65535)
+    runs_at_once: int = Field(
+        default=20, ge=1, description="runs that a flows process drives at once, each a process of some 300 MB"
+    )
 
 
 class MlflowSettings(_Section):

@@ -13,10 +13,11 @@ from uuid import uuid4
 import pytest
 
 from flows import runner
-from flows.runner import MOST_ATTEMPTS, Watcher, key_changed
+from flows.runner import MOST_ATTEMPTS, Watcher, key_changed, make_runner
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
+from services.process.settings import PrefectSettings
 
 NOW = datetime(2031, 1, 5, tzinfo=UTC)
 
@@ -105,6 +106,12 @@ async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(
     assert not waiting.done(), "a run would lose its connection in the middle of a round"
     unfinished.clear()
     await asyncio.wait_for(waiting, 10.0)
+
+
+def test_so_many_runs_are_driven_at_once_as_the_settings_say() -> None:
+    """Each is a process; Prefect starts the others as these end."""
+    assert make_runner(PrefectSettings()).limit == 20
+    assert make_runner(PrefectSettings(runs_at_once=3)).limit == 3
 
 
 async def test_dates_of_long_ago_are_skipped_once_the_deployments_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

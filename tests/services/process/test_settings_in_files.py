@@ -55,6 +55,7 @@ def test_what_is_no_table_in_the_file_is_one_line_whatever_the_environment_says(
     ("BALLAST_API_PORT", "abc", "api.port: Input should be a valid integer"),
     ("BALLAST_LOG_FORMAT", "xml", "logging.format: Input should be"),
     ("BALLAST_PREFECT_PORT", "0", "prefect.port: "),
+    ("BALLAST_PREFECT_RUNS_AT_ONCE", "0", "prefect.runs_at_once: "),
     ("BALLAST_API_KEY", "key.pem", "api: certificate and key belong together"),
 ])
 def test_what_does_not_fit_is_told_of_the_variable_that_says_it(
