@@ -22,7 +22,12 @@ def run_tags(run: Run) -> list[str]:
 
 def run_tag(run: Run) -> str:
     """Tag that all flow runs of a run bear, and no other."""
-    return f"run:{run.run_id}"
+    return tag_of(run.run_id)
+
+
+def tag_of(run_id: str) -> str:
+    """The same by the run's id."""
+    return f"run:{run_id}"
 
 
 def run_name(run: Run, attempt: int | None = None) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from uuid import UUID
 
@@ -34,6 +34,7 @@ from flows.labels import plan_tags, run_name, run_tag, run_tags
 from flows.lost_flow_runs import BEGUN, mark_begun, mark_crashed, mark_unfinished
 from flows.missed_dates import PATIENCE, MissedDates
 from flows.mlflow_ends import watch_ends
+from flows.prefect_runner import make_runner
 from flows.publish import withdraw
 from flows.retention import watch_retention
 from flows.retrain import retrain
@@ -49,7 +50,7 @@ from services.identity.service_keys import OtherKeyError, ServiceKeys
 from services.process.log_lines import set_up_logs
 from services.process.private_files import keep_private
 from services.process.process_lock import held, show_life
-from services.process.settings import PrefectSettings, Settings
+from services.process.settings import Settings
 
 LOG = logging.getLogger("ballast.flows")
 WATCH_SECONDS = 1.0  # how long a triggered run waits at most
@@ -196,16 +197,17 @@ class Watcher:
         return await self.client.read_flow_runs(flow_run_filter=tagged, sort=FlowRunSort.EXPECTED_START_TIME_DESC)
 
     def _is_begun_elsewhere(self, run: Run, each: FlowRun) -> bool:
-        """Whether a flow run was begun a moment ago, by another, and drives the run soon; not for long: it may die."""
+        """Whether a flow run was begun a moment ago, by another, and drives the run soon; not for long: it may die.
+
+        One that waits for its turn is no process that could die: whatever flows process comes next starts it.
+        """
         known = {run.flow_run_id, *map(str, self._buried), *map(str, self._started.values())}
-        if (state := each.state) is None or state.type not in BEGUN | {StateType.SCHEDULED} or str(each.id) in known:
+        if (state := each.state) is None or str(each.id) in known:
             return False
-        return abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
-
-
-def make_runner(settings: PrefectSettings) -> Runner:
-    """Prefect's runner, with a limit: each run is a process, and many plans may have the same date."""
-    return Runner(name="ballast", query_seconds=1.0, pause_on_shutdown=False, limit=settings.runs_at_once)
+        if state.type is StateType.SCHEDULED and each.deployment_id == self.deployments[run.plan.name]:
+            due = each.next_scheduled_start_time or each.expected_start_time
+            return due is not None and due < datetime.now(UTC) + timedelta(seconds=BEGIN_SECONDS)
+        return state.type in BEGUN and abs((datetime.now(UTC) - state.timestamp).total_seconds()) < BEGIN_SECONDS
 
 
 async def key_changed(context: FlowContext) -> None:

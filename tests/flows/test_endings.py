@@ -46,11 +46,15 @@ def test_every_error_has_its_state_and_one_line(error: Exception, kind: str, nam
     assert state.message is not None and "\n" not in state.message and "Traceback" not in state.message
 
 
-@pytest.mark.parametrize(("auto", "kind"), [(True, "COMPLETED"), (False, "FAILED")])
-def test_a_date_for_which_nobody_asked_is_skipped_and_an_order_refused(
-    monkeypatch: pytest.MonkeyPatch, auto: bool, kind: str
+@pytest.mark.parametrize(("auto", "tags", "kind"), [
+    (True, [], "COMPLETED"), (False, [], "FAILED"), (False, ["run:7", "plan:x"], "COMPLETED"),
+    (False, ["run:8"], "FAILED"),
+])
+def test_a_date_or_a_late_start_for_which_nobody_asks_is_skipped_and_an_order_refused(
+    monkeypatch: pytest.MonkeyPatch, auto: bool, tags: list[str], kind: str
 ) -> None:
-    context = SimpleNamespace(flow_run=SimpleNamespace(auto_scheduled=auto))
+    """A flows process tags the flow run of a run, which may end while that one waits for its turn."""
+    context = SimpleNamespace(flow_run=SimpleNamespace(auto_scheduled=auto, tags=tags, parameters={"run_id": "7"}))
     monkeypatch.setattr(FlowRunContext, "get", lambda: context)
     assert ending(ConflictError("its next date is", code=NOT_ASKED)).type.value == kind
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from prefect.client.schemas.objects import StateType
 
 from flows import runner
-from flows.runner import MOST_ATTEMPTS, Watcher, key_changed, make_runner
+from flows.runner import MOST_ATTEMPTS, Watcher, key_changed
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
-from services.process.settings import PrefectSettings
 
 NOW = datetime(2031, 1, 5, tzinfo=UTC)
 
@@ -34,6 +34,7 @@ class Prefect:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
+        self.waiting: list[Any] = []
 
     async def create_flow_run_from_deployment(self, *_: object, parameters: dict[str, str], **__: object) -> Any:
         self.begun.append(parameters["run_id"])
@@ -43,7 +44,7 @@ class Prefect:
         return SimpleNamespace(state=SimpleNamespace(is_final=lambda: True))
 
     async def read_flow_runs(self, **_: object) -> list[Any]:
-        return []
+        return self.waiting
 
 
 @dataclass
@@ -108,10 +109,29 @@ async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(
     await asyncio.wait_for(waiting, 10.0)
 
 
-def test_so_many_runs_are_driven_at_once_as_the_settings_say() -> None:
-    """Each is a process; Prefect starts the others as these end."""
-    assert make_runner(PrefectSettings()).limit == 20
-    assert make_runner(PrefectSettings(runs_at_once=3)).limit == 3
+LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("ours", "due", "type_", "begun"), [
+    (True, LONG_AGO, StateType.SCHEDULED, 0),
+    (False, LONG_AGO, StateType.SCHEDULED, 1),
+    (True, LONG_AGO + timedelta(days=365), StateType.SCHEDULED, 1),
+    (True, None, StateType.SCHEDULED, 1),
+    (True, LONG_AGO, StateType.RUNNING, 1),
+])
+async def test_a_flow_run_that_waits_for_its_turn_is_waited_for_however_long(
+    ours: bool, due: datetime | None, type_: StateType, begun: int
+) -> None:
+    """One of a deployment that is gone, or that somebody put off to next year, is not; nor one that died."""
+    prefect, deployment, nobody = Prefect(), uuid4(), object()
+    prefect.waiting = [SimpleNamespace(
+        id=uuid4(), deployment_id=deployment if ours else uuid4(), next_scheduled_start_time=None,
+        expected_start_time=due, state=SimpleNamespace(type=type_, timestamp=LONG_AGO, is_final=lambda: True),
+    )]
+    watcher = Watcher(nobody, nobody, prefect)  # type: ignore[arg-type]  # stand-ins
+    watcher.deployments["weekly"], watcher._known["weekly"] = deployment, object()  # type: ignore[assignment]
+    await watcher._start(a_run(0))
+    assert len(prefect.begun) == begun
 
 
 async def test_dates_of_long_ago_are_skipped_once_the_deployments_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
