@@ -147,7 +147,8 @@ class ServerProblem:
     ``parameters`` are the method's own numbers (``rho``, ``step_size``, ...). ``mixture`` is the ball around the site
     weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``. ``feature_scale`` (P,) says in
     what units the weights are: the risks meet ``||feature_scale * w||_*``; None: the units of the features. ``box``:
-    the features live in a box, so the sites' cuts have swings (``models.worst_case.risk.RiskCut``).
+    the features live in a box, so the sites' cuts have swings (``models.worst_case.risk.RiskCut``). ``reach``: the
+    largest absolute weight of which the lower bound speaks; cuts from sums are true up to there alone.
     """
 
     n_features: int
@@ -160,6 +161,7 @@ class ServerProblem:
     mixture: MixtureBall = MixtureBall()
     feature_scale: FloatArray | None = None
     box: bool = False
+    reach: float = math.inf
 
     def __post_init__(self) -> None:
         """Refuse weights that are not a convex combination and sites that share a name."""

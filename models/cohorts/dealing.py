@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from models.basics import ProblemError
+from models.cohorts.fixed_point import REACH
 from models.problem import ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
@@ -105,7 +106,7 @@ def cohort_problem(problem: ServerProblem, cohorts: Cohorts) -> ServerProblem:
         )
         for name, members in cohorts.items()
     )
-    return replace(problem, sites=sites)
+    return replace(problem, sites=sites, reach=REACH)
 
 
 def cohort_shares(problem: ServerProblem, cohorts: Cohorts) -> dict[str, float]:

@@ -60,6 +60,17 @@ def tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: 
     return least
 
 
+def reach_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray) -> float:
+    """What a slope, that of these cuts, can take off from the reference to weights within the reach.
+
+    With what rounding can have left of the slope. Infinite where the bound is of all weights.
+    """
+    if not np.isfinite(model.reach) or model.feature_scale is not None:
+        return np.inf
+    left = np.abs(tilt) + 8 * _EPS * (cuts @ np.abs(model.slope))
+    return float(left @ (model.reach + np.abs(reference)))
+
+
 def analytic_centre(model: CutModel, reference: FloatArray) -> FloatArray | None:
     """Multipliers (m,) at the analytic centre of ``{model <= 3 U}``, U its value at the reference; None: not found.
 

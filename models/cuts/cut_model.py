@@ -40,7 +40,7 @@ class CutModel:
     ``site_weights`` and ``floor`` (G,); ``site`` (m,) index; ``offset`` (m,); ``slope`` (m, D); ``norm_weight`` (m,).
     ``mixture`` is the ball around the site weights. ``feature_scale`` (P,): the norm is that of ``feature_scale * w``;
     None: of w. ``swing`` (m, P), at or above 0; None: all are 0. ``idle`` (m,): exchanges since a cut came or last
-    held up a solution; None: nothing is known.
+    held up a solution; None: nothing is known. ``reach``: the bound is of weights up to there, by absolute value.
     """
 
     site_weights: FloatArray
@@ -55,6 +55,7 @@ class CutModel:
     feature_scale: FloatArray | None = None
     swing: FloatArray | None = None
     idle: FloatArray | None = None
+    reach: float = np.inf
 
     @property
     def units(self) -> FloatArray:

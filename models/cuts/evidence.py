@@ -178,6 +178,7 @@ def cut_model(evidence: Evidence, problem: ServerProblem) -> CutModel:
         feature_scale=problem.feature_scale,
         swing=evidence.cut_swing if evidence.cut_swing.any() else None,
         idle=evidence.exchanges - evidence.cut_used,
+        reach=problem.reach,
     )
 
 

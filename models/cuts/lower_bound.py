@@ -29,7 +29,9 @@ the least change relative to their size, and the better bound counts. What is le
 
   S being sum_j y_j^2 b_j b_j', b_j = (slope_j, -e_g), with the heights eliminated, and c, v those of these multipliers.
   Both <v, D> are at most (v' S^-1 v)^(1/2) times the left side. In the directions in which S is 0 the cuts that count
-  are flat, and v is rounding; where it is more than that, the bound is 0.
+  are flat, and v is rounding; where it is more than that, the bound is 0. Cuts from sums over cohorts are true of
+  weights up to a reach alone, so the bound is of these (``CutModel.reach``), and v takes off no more than it can there:
+  the cuts of many weights, as of all classes as one problem under a lift, may bound them in no other way.
 
 All statements hold up to float64 rounding of the sums themselves, for which an allowance is taken off.
 """
@@ -41,7 +43,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from models.cuts.best_weights import analytic_centre, intercept_charge, tilt_charge
+from models.cuts.best_weights import analytic_centre, intercept_charge, reach_charge, tilt_charge
 from models.cuts.corrections import corrected, levelled, normalised, uncovered
 from models.cuts.cut_model import CutModel
 from models.geometry.norms import vector_norm
@@ -142,6 +144,6 @@ def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray, around: Flo
         charge = intercept_charge(model, slope[model.n_features :], reference, support)
     else:
         left, height = 1.0, model.weighted_height(cuts, reference)
-        charge = tilt_charge(model, around, slope, reference)
+        charge = min(tilt_charge(model, around, slope, reference), reach_charge(model, cuts, slope, reference))
     rounding = 8 * _EPS * float(cuts @ (np.abs(model.offset) + np.abs(model.slope) @ np.abs(reference)))
     return max(0.0, left * (height - charge - rounding))

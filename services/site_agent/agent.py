@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from services.contracts.errors import UnavailableError
 from services.contracts.keys.signing import public_key, signer
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.wire.messages import Hello
@@ -31,16 +32,21 @@ STOP_SECONDS = 10.0  # how long a task that is worked on may take once the agent
 
 @contextmanager
 def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egress]]:
-    """The door and the way out, over the site's own policy, contract, key and ledger; closes the ledger at the end."""
+    """The door and the way out, over the site's own policy, contract, key and ledger; closes the ledger at the end.
+
+    The account of answers is one agent's, as the ledger is: two would each count as if alone.
+    """
     from services.site_agent.contract_watch import WatchedRound
     from services.site_agent.door.local_round import LocalRound
     from services.site_agent.door.masked_runs import MaskedRuns
     from services.site_agent.outgoing.egress import Egress
     from services.site_agent.outgoing.ledger import Ledger
+    from services.site_agent.outgoing.one_agent import for_one_agent
 
     policy = SitePolicy.from_toml(settings.policy)
     sign = signer(settings.nkey_seed)
-    with Ledger(settings.ledger) as ledger:
+    alone = for_one_agent(settings.exposure, UnavailableError, "the account of answers")
+    with Ledger(settings.ledger) as ledger, alone:
         egress = Egress(ledger, sign, policy.max_message_bytes)
         masks = MaskedRuns(settings.site_id, public_key(settings.nkey_seed), sign, policy)
 

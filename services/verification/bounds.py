@@ -21,7 +21,8 @@ leaves is charged over these w alone:
   ``L = ||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R``, ``e = ||E||_inf < 1``, gives
   ``max|x| <= k L`` for ``k = max|P| / (1 - e)``, and of any slope v, from ``x = P R x + E x``,
   ``|<v, w - u>| <= p(v) L`` with ``p(v) = max|P' v| + e k ||v||_1``. Where ``p(v') < 1``, v takes off at most
-  ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted.
+  ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted. From sums v takes
+  off no more than ``sum_p |v_p| (REACH + |u_p|)`` either.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from __future__ import annotations
 import numpy as np
 
 from services.verification.certificate_file import CertificateFile, Head
-from services.verification.charges import along, intercept_charge, shares_of, sides_of, slope_of, tilt_charge
+from services.verification.charges import (
+    along,
+    intercept_charge,
+    reach_charge,
+    shares_of,
+    sides_of,
+    slope_of,
+    tilt_charge,
+)
 from services.verification.enclosures import Floats, Interval, dot, down, greatest_norm, sums, times, up
 
 DUAL = {"l1": "linf", "l2": "l2", "linf": "l1"}
@@ -137,7 +146,9 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
     else:
         if head.norm_weight.any():
             return 0.0
-        charge = tilt_charge(certificate, head, slope, sides, mixture, upper) if slope.size.any() else 0.0
+        charge = reach_charge(certificate, slope, head.weights)
+        if charge > 0:
+            charge = min(charge, tilt_charge(certificate, head, slope, sides, mixture, upper))
         bound = down((constant + along(slope, head.weights)).low - charge)
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 

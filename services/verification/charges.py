@@ -115,6 +115,13 @@ def tilt_charge(
     return float(up(up(np.array(_passed(slope, inverse[:d], slack) * above)) / down(np.array(1.0 - share))))
 
 
+def reach_charge(certificate: CertificateFile, slope: Interval, weights: Floats) -> float:
+    """What a slope v (D,) can take off from the weights to any within the reach; infinite where it is not of sums."""
+    if not certificate.members:
+        return np.inf
+    return float(dot(slope.size, up(REACH + np.abs(weights))).high)
+
+
 def _passed(slope: Interval, inverse: Floats, slack: float) -> float:
     """``max|P' v| + e k ||v||_1``, at least, of every v (D,) in the interval; P by its rows of the weights (D, .)."""
     middle = (slope.low + slope.high) / 2

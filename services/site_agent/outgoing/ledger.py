@@ -8,7 +8,6 @@ never sent and may be cut off; one whole line more than the head says may or may
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
@@ -22,6 +21,7 @@ from services.contracts.wire.codec import digest
 from services.contracts.wire.masking import MaskedWords, SealedOpenings
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
 from services.site_agent.outgoing.ledger_check import FIRST_HASH, LedgerError, entry_hash, head_path, read_sound
+from services.site_agent.outgoing.one_agent import lock_for_one
 
 OutboundMessage = SiteUpdate | SiteRefusal | Hello
 
@@ -67,7 +67,7 @@ class Ledger:
         self._clock = clock
         self._mutex = threading.Lock()
         self._failed = False
-        self._lock_file = _lock(path)
+        self._lock_file = lock_for_one(path, LedgerError, "the ledger")
         try:
             self._open()
         except BaseException:
@@ -164,21 +164,6 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
-
-
-def _lock(path: Path) -> int:
-    lock_path = path.with_name(path.name + ".lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise LedgerError(f"the ledger's lock {lock_path} cannot be opened: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise LedgerError(f"another agent of this site is running: it holds {lock_path}", code="conflict") from None
-    return descriptor
 
 
 def _sync_folder(folder: Path) -> None:

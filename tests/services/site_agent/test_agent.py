@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.contracts.errors import UnavailableError
+from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import Hello
 from services.process.command_line import product_version
@@ -131,6 +131,27 @@ async def test_a_link_that_fails_leaves_nothing_open(
     assert "warm" in put_away[:-2] and put_away[-2:] == ["traces end", "closed"]
     with Ledger(settings.ledger):
         """Nobody holds its lock."""
+
+
+@pytest.mark.parametrize("ours", ["ledger", "exposure"])
+def test_two_settings_of_one_ledger_or_account_have_one_agent(
+    settings: SiteSettings, tmp_path: Path, ours: str
+) -> None:
+    """As of a plant that answers two OEMs: each would count what its own answers tell as if the other told nothing."""
+    other = settings.model_copy(
+        update={each: tmp_path / "home" / f"other-{each}" for each in ("ledger", "exposure") if each != ours}
+    )
+    link = tmp_path / "linked"
+    link.symlink_to(getattr(settings, ours))
+    linked = other.model_copy(update={ours: link})
+    with agent.open_local_round(settings):
+        for each in (other, linked):
+            with pytest.raises(BallastError, match="another agent of this site is running: it holds") as refused:
+                with agent.open_local_round(each):
+                    """It is not opened."""
+            assert refused.value.code == "conflict"
+    with agent.open_local_round(other):
+        """Nobody holds it any more."""
 
 
 @pytest.fixture

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.basics import FloatArray
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head
+from services.verification.charges import REACH
 from tests.services.verification.drawn import RUN
 
 
@@ -62,3 +66,12 @@ def test_multipliers_near_the_best_ones_prove_no_more_than_the_least(seed: int, 
     assert lower_bound(certificate, head, upper) <= 1.0 + 1e-12
     certificate, exact = one_site(slope, offset, weights, best, best)
     assert lower_bound(certificate, exact, upper) >= 0.999 - 1e-9
+
+
+def test_from_sums_a_slope_takes_off_no_more_than_it_can_within_the_reach() -> None:
+    """Along the second weight all cuts fall by 1e-9: of all weights nothing is proven, of those in reach all."""
+    slope, half = np.array([[1.0, -1e-9], [-1.0, -1e-9]]), np.full(2, 0.5)
+    certificate, head = one_site(slope, np.full(2, 0.9), np.array([0.0, 3.0]), half, half)
+    assert lower_bound(certificate, head, 0.9) == 0.0
+    summed = replace(certificate, members=(("plant-0", "plant-1", "plant-2"),))
+    assert lower_bound(summed, head, 0.9) == pytest.approx(0.9 - 1e-9 * (REACH + 6.0), abs=1e-11)
