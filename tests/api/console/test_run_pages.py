@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +38,12 @@ def test_a_list_of_runs_goes_on_where_there_are_more_and_is_of_what_was_asked_fo
     assert listed(valves) == whole[::2] and "offset=3" not in valves, "three are a whole page, and all"
     assert listed(person.get("/console/runs?plan=valves&status=failed").text) == [whole[2], whole[4]]
     assert person.get("/console/runs?status=lost").status_code == 422
+    monkeypatch.setattr(runs, "PAGE", 1)
+    here = "/console/runs?plan=valves&status=failed"
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', person.get(here).text)
+    further = person.get(unescape(older)).text
+    assert listed(further) == [whole[4]], "the next page is of what was asked for, too"
+    assert 'value="valves"' in further and "<option selected>failed</option>" in further
 
 
 def test_a_live_page_is_told_each_round_once_and_the_end(

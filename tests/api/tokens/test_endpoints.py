@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from api.tokens.schemas import NewToken
+from api.web.authenticator import TokenAuthenticator
 from services.contracts.access.identity import Role
+from services.identity.tokens import issue
 from tests.oracles.store_walk import all_columns
 from tests.waiting import wait_until
 
@@ -129,3 +132,13 @@ def test_a_token_that_was_checked_is_not_looked_up_again_while_nothing_is_writte
     authenticator, header = shared_world.app.state.authenticator, f"Bearer {shared_world.tokens[Role.VIEWER]}"
     caller = authenticator.authenticate(header)
     assert authenticator.known(header) == caller
+
+
+def test_a_token_that_was_checked_ends_by_the_clock_while_nothing_is_written() -> None:
+    made = issue("short", Role.VIEWER, datetime.now(UTC), timedelta(seconds=1))
+    tokens: Any = SimpleNamespace(find=lambda _: made.stored)
+    authenticator = TokenAuthenticator(tokens, mark=lambda: "as before")
+    header = f"Bearer {made.text}"
+    authenticator.authenticate(header)
+    assert authenticator.known(header) is not None
+    wait_until(lambda: authenticator.known(header) is None, "end of the token")
