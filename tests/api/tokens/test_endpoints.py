@@ -56,6 +56,21 @@ def test_tokens_are_listed_the_newest_first_and_by_role(world: Any) -> None:
     assert listed("?role=operator&live=true") == ["second", "the operator"]
 
 
+def test_tokens_that_hold_now_are_told_from_ended_and_revoked_ones(world: Any) -> None:
+    store, now = world.backend.store, datetime.now(UTC)
+    for name in ("ended", "revoked"):
+        made = issue(name, Role.VIEWER, now - timedelta(days=2), timedelta(days=1 if name == "ended" else 9))
+        store.tokens.add(made.stored)
+    store.tokens.revoke(made.stored.token.token_id)
+
+    def names(query: str) -> set[str]:
+        found = world.call(Role.ADMINISTRATOR, "GET", f"{PATH}?{query}").json()["tokens"]
+        return {each["name"] for each in found}
+
+    assert names("live=false") == {"ended", "revoked"}
+    assert names("live=true") == names("limit=100") - {"ended", "revoked"} != set()
+
+
 def test_a_token_that_ends_holds_ten_years_at_most(lasting_world: Any) -> None:
     refused = lasting_world.call(Role.ADMINISTRATOR, "POST", PATH, {"name": "x", "role": "viewer", "days": 3650.5})
     assert refused.status_code == 422 and "body.days" in refused.json()["detail"]
