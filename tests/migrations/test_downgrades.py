@@ -66,6 +66,14 @@ def test_no_plan_has_a_word_that_came_later(used: str, revision: str, word: str)
         assert {key: plan["max_rounds"] for key, plan in found.items()} == most_rounds, "each its own"
 
 
+def test_no_plan_has_any_word_of_what_a_run_reveals(used: str) -> None:
+    """Each of them came with sums: a program from before refuses a plan that has one, at every start."""
+    later = ("reveal", "min_cohort", "sum_threshold", "auditor", "noise", "largest_share", "sample_factor")
+    assert all(set(later) <= set(plan) for plan in plans(used, "plans").values())
+    run.downgrade(used, "0005")
+    assert not any(set(later) & set(plan) for table in KEYS for plan in plans(used, table).values())
+
+
 def test_answers_that_were_still_awaited_are_none_to_an_older_program(used: str) -> None:
     of_answers = "SELECT site_id, status FROM site_updates ORDER BY site_id, status"
     assert rows(used, of_answers) == [("a", "accepted"), ("a", "accepted"), ("b", "open")]
