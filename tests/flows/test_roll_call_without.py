@@ -52,7 +52,9 @@ async def test_who_is_there_is_looked_at_again_after_a_failure(
         raise UnavailableError("the database does not answer", code="database_away")
 
     watch = asyncio.create_task(calls(SimpleNamespace(list_sites=away)).watch())
-    await asyncio.wait_for(again.wait(), PATIENCE)
+    third = asyncio.create_task(again.wait())
+    await asyncio.wait({watch, third}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+    assert third.done() and not watch.done()
     watch.cancel()
     await asyncio.gather(watch, return_exceptions=True)
     assert "who is there is not known: the database does not answer" in caplog.text
