@@ -92,3 +92,13 @@ def test_answers_of_before_are_to_the_question_of_their_own_round(used: str) -> 
     run.downgrade(used, "0010")
     assert run.upgrade(used) == run.head()
     assert rows(used, "SELECT DISTINCT question FROM site_updates") == [(0,)]
+
+
+def test_every_plan_of_before_has_its_first_version(used: str) -> None:
+    """One that is paused as well: without a version nobody could say what it was before its next change."""
+    store = RoundStore.open(used)
+    store.plans.create(Plan(name="weekly", asset_type=PUMP.name), paused=True)
+    store.close()
+    run.downgrade(used, "0004")
+    assert run.upgrade(used) == run.head()
+    assert rows(used, "SELECT name, version FROM plan_versions ORDER BY name") == [("nightly", 1), ("weekly", 1)]
