@@ -41,6 +41,8 @@ def test_the_run_of_the_start_is_the_one_of_the_version(works: Any, monkeypatch:
     assert "ballast.gap" not in seen[0].data.tags and "ballast.gap" in found.data.tags
     assert (found.info.run_id, found.info.status) == (seen[0].info.run_id, "FINISHED")
     assert works.context.registry.mlflow_run_id("announced", version.version) == found.info.run_id
+    told = store.model_versions.get("announced", version.version).metrics
+    assert told == {**version.figures, "fresh_weight": version.fresh_weight} and told["fresh_weight"] == 1.0
 
 
 @pytest.mark.parametrize(("error", "status"), [

@@ -93,3 +93,20 @@ async def test_a_prefect_that_hangs_holds_up_no_round(monkeypatch: pytest.Monkey
         for number in range(1, 6):
             await asyncio.wait_for(progress(a_round(RUN_ID, number, gap=0.1)), PATIENCE)
     assert asked.count("progress") == 1, "each moment that the clock is looked at is two seconds later"
+
+
+async def test_the_way_to_a_version_tells_each_figure_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, ...]] = []
+
+    async def link(*given: str) -> None:
+        made.append(given)
+
+    monkeypatch.setattr(artifacts, "acreate_link_artifact", link)
+    version: Any = SimpleNamespace(
+        name="pumps", version="7", certified_gap=8e-4, worst_case_risk=0.25, f1=0.9, mae=None
+    )
+    await artifacts.link_to_version(version, "https://ballast/console", "version 7 is champion")
+    assert made == [(
+        "https://ballast/console/models/pumps/versions/7", "model pumps version 7", "version-pumps",
+        "certified gap 0.0008, worst-case risk 0.25, F-1 0.9. version 7 is champion.",
+    )]

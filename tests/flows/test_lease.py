@@ -58,6 +58,12 @@ async def test_a_run_that_another_drives_is_said_to_be_so(store: RoundStore, run
         assert refused.value.code == IN_PROGRESS
 
 
+async def test_the_lease_of_a_process_that_is_gone_is_waited_for(store: RoundStore, run: Run) -> None:
+    assert store.runs.renew_lease(run.run_id, "killed", 1.0)
+    async with held_lease(store.runs, run.run_id, "me", SECONDS):
+        assert not store.runs.renew_lease(run.run_id, "another", SECONDS)
+
+
 async def test_work_ends_where_the_lease_is_lost(store: RoundStore, run: Run) -> None:
     with pytest.raises(ConflictError, match="driven by another process now") as lost:
         async with held_lease(store.runs, run.run_id, "me", SECONDS):

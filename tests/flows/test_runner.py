@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from prefect.client.schemas.objects import StateType
 
 from flows import runner
+from flows.labels import run_tag
 from flows.runner import MOST_ATTEMPTS, Watcher, key_changed
+from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
@@ -80,6 +82,44 @@ async def test_a_run_whose_process_ends_again_and_again_at_one_round_fails_and_s
     assert len(prefect.begun) == 2 * MOST_ATTEMPTS + 1
     assert ended.in_store == [(a_run(7).run_id, "failed", f"its process ended {MOST_ATTEMPTS} times after round 7")]
     assert ended.in_mlflow == [(a_run(7).run_id, "failed")], "there it would run for ever"
+
+
+async def test_a_plan_is_deployed_with_its_dates_in_its_own_zone() -> None:
+    made: list[dict[str, Any]] = []
+
+    async def add(flow: Any, **given: Any) -> UUID:
+        made.append(given)
+        return uuid4()
+
+    prefects, nobody = SimpleNamespace(aadd_flow=add), object()
+    watcher = Watcher(Ends().context, prefects, nobody)  # type: ignore[arg-type]  # stand-ins
+    told = {"name": "weekly", "asset_type": "pump", "cron": "0 3 * * 1", "timezone": "Asia/Tokyo"}
+    for paused in (False, True):
+        plan = Plan.model_validate(told)
+        await watcher._deploy(PlanRecord(plan=plan, paused=paused, created_at=NOW, updated_at=NOW))
+        schedule = made[-1]["schedule"]
+        assert (schedule.cron, schedule.timezone, made[-1]["paused"]) == ("0 3 * * 1", "Asia/Tokyo", paused)
+        assert made[-1]["name"] == "weekly" and made[-1]["parameters"] == {"plan": "weekly"}
+        assert "plan:weekly" in made[-1]["tags"]
+    bare = Plan.model_validate({"name": "weekly", "asset_type": "pump"})
+    await watcher._deploy(PlanRecord(plan=bare, created_at=NOW, updated_at=NOW))
+    assert made[-1]["schedule"] is None
+
+
+async def test_a_flow_run_bears_the_tag_by_which_those_of_its_run_are_found() -> None:
+    tags: list[list[str]] = []
+
+    class Noting(Prefect):
+        async def create_flow_run_from_deployment(self, *given: object, **more: Any) -> Any:
+            tags.append(more["tags"])
+            return await super().create_flow_run_from_deployment(*given, **more)
+
+    nobody, record = object(), object()
+    watcher = Watcher(
+        Ends().context, nobody, Noting(), {"weekly": uuid4()}, {"weekly": record},  # type: ignore[arg-type, dict-item]  # stand-ins
+    )
+    await watcher._start(a_run(0))
+    assert run_tag(a_run(0)) in tags[0] and len(tags) == 1
 
 
 async def test_a_run_of_an_archived_plan_is_cancelled_in_the_store_and_in_mlflow() -> None:

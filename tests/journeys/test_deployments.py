@@ -62,6 +62,7 @@ async def test_each_spoilt_deployment_is_found_by_a_question_for_many(
     records = {each.plan.name: each for each in (
         record("well"), record("without-dates", None), record("stopped", paused=True),
         record("set-going", paused=True), record("halted"), record("other-date"), record("gone"), record("date-off"),
+        record("other-zone"),
     )}
     async with PrefectClient(prefect_url, auth_string=PREFECT_SECRET) as client:
         known = {name: await deploy(client, FLOW, each) for name, each in records.items()}
@@ -70,13 +71,14 @@ async def test_each_spoilt_deployment_is_found_by_a_question_for_many(
         await client.resume_deployment(known["set-going"])
         await client.delete_deployment(known["gone"])
         for name, change in (("other-date", {"schedule": CronSchedule(cron="0 4 1 1 *", timezone=ZONE)}),
+                             ("other-zone", {"schedule": CronSchedule(cron=CRON, timezone="UTC")}),
                              ("date-off", {"active": False})):
             [date] = await client.read_deployment_schedules(known[name])
             await client.update_deployment_schedule(known[name], date.id, **change)
         asked = counted(client)
         records["made-since"] = record("made-since")  # it has no deployment yet
         found = await changed(client, known | {"archived": uuid4()}, records)
-        assert sorted(found) == ["date-off", "gone", "halted", "other-date", "set-going"]
+        assert sorted(found) == ["date-off", "gone", "halted", "other-date", "other-zone", "set-going"]
         assert asked == ["/api/deployments/filter"] * -(-len(known) // at_once)
         for its in known.values():
             if its != known["gone"]:

@@ -66,6 +66,14 @@ def test_no_plan_has_a_word_that_came_later(used: str, revision: str, word: str)
         assert {key: plan["max_rounds"] for key, plan in found.items()} == most_rounds, "each its own"
 
 
+def test_no_plan_has_any_word_of_what_a_run_reveals(used: str) -> None:
+    """Each of them came with sums: a program from before refuses a plan that has one, at every start."""
+    later = ("reveal", "min_cohort", "sum_threshold", "auditor", "noise", "largest_share", "sample_factor")
+    assert all(set(later) <= set(plan) for plan in plans(used, "plans").values())
+    run.downgrade(used, "0005")
+    assert not any(set(later) & set(plan) for table in KEYS for plan in plans(used, table).values())
+
+
 def test_answers_that_were_still_awaited_are_none_to_an_older_program(used: str) -> None:
     of_answers = "SELECT site_id, status FROM site_updates ORDER BY site_id, status"
     assert rows(used, of_answers) == [("a", "accepted"), ("a", "accepted"), ("b", "open")]
@@ -84,3 +92,13 @@ def test_answers_of_before_are_to_the_question_of_their_own_round(used: str) -> 
     run.downgrade(used, "0010")
     assert run.upgrade(used) == run.head()
     assert rows(used, "SELECT DISTINCT question FROM site_updates") == [(0,)]
+
+
+def test_every_plan_of_before_has_its_first_version(used: str) -> None:
+    """One that is paused as well: without a version nobody could say what it was before its next change."""
+    store = RoundStore.open(used)
+    store.plans.create(Plan(name="weekly", asset_type=PUMP.name), paused=True)
+    store.close()
+    run.downgrade(used, "0004")
+    assert run.upgrade(used) == run.head()
+    assert rows(used, "SELECT name, version FROM plan_versions ORDER BY name") == [("nightly", 1), ("weekly", 1)]

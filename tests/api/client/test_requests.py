@@ -13,7 +13,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from api.client import Client, InvalidRequestError, NotThereError, ServerError, SignedOutError, UnreachableError
+from api.client import (
+    ApiError,
+    Client,
+    InvalidRequestError,
+    NotThereError,
+    ServerError,
+    SignedOutError,
+    UnreachableError,
+)
 from api.client.client import QUIET_SECONDS
 from services.contracts.history.events import Event
 from tests.loopback import serving
@@ -26,6 +34,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
+        self.elsewhere = ""  # what a redirect names
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[Any] = []
@@ -40,6 +49,8 @@ class Desk:
                 status, body = desk.answers.pop(0) if desk.answers else (404, json.dumps(PROBLEM).encode())
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
+                if desk.elsewhere:
+                    self.send_header("Location", desk.elsewhere)
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -191,6 +202,19 @@ def test_a_stream_that_gave_an_event_is_asked_for_again_as_soon_as_at_first(desk
         next(found)
     assert pauses == [1.0, 2.0, 0.5]
     assert [headers["last-event-id"] for headers in desk.headers] == ["6", "6", "6", "7"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_token_goes_to_the_address_that_was_given_alone(desk: Desk, status: int) -> None:
+    """Whoever answers in the server's place, and sends the client on, would have it."""
+    other = Desk()
+    with serving(other.http):
+        desk.elsewhere, desk.answers = f"{other.url}/v1/models", [(status, b"")] * 2
+        client = Client(desk.url, "blst_secret", attempts=1)
+        for ask in (lambda: next(client.models()), lambda: next(client.events())):
+            with pytest.raises(ApiError):
+                ask()
+    assert len(desk.asked) == 2 and other.asked == []
 
 
 def test_the_authority_that_is_named_is_the_one_that_is_trusted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -39,6 +40,22 @@ def test_the_trail_goes_on_page_by_page_and_leaves_nothing_out(world: Any, perso
     seen += numbers(page)
     assert seen == list(range(len(seen), 0, -1)), "newest first, each once"
     assert len(seen) == len(world.backend.store.audit.list_events(limit=1000))
+
+
+def test_further_pages_of_the_trail_are_of_what_was_asked_for(
+    world: Any, person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "PAGE", 1)
+    with world.backend.store.atomic() as store:
+        for action, target in (("test.a", "thing:1"), ("test.a", "thing:1"), ("test.b", "thing:1"), ("test.a", "x")):
+            record(store, FOUNDER, action, target)
+    for query, found in (("action=test.a", 3), ("target=thing:1", 3), ("action=test.a&target=thing:1", 2)):
+        address, seen = f"/console/audit?{query}&actor={FOUNDER.name}", 0
+        while address:
+            page = person.get(address).text
+            seen += len(numbers(page))
+            address = unescape((re.findall(r'rel="next" href="([^"]+)"', page) or [""])[0])
+        assert seen == found, query
 
 
 @pytest.mark.parametrize(

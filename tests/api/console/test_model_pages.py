@@ -14,6 +14,7 @@ from api.cli.commands.model import _notes
 from api.console.endpoints import models as pages
 from api.console.endpoints.models import _trend
 from api.console.formats import percent
+from api.console.views import models as shown_models
 from api.console.views import words
 from api.models import queries
 from api.models import service as models
@@ -227,3 +228,14 @@ def test_a_class_that_a_version_never_says_stands_on_its_page_and_with_the_comma
     assert f"diagnosed as {named[1]}" not in text
     shown = dict(_notes(queries.version_detail(world.backend, "mute", number)))
     assert "though 9 are" in str(shown["take care"])
+
+
+def test_a_plant_missed_what_it_refused_too(
+    world: Any, signed_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, reading: Callable[..., str]
+) -> None:
+    report = queries.report(world.backend, "pumps", "1")
+    first, *others = report.sites
+    told = first.model_copy(update={"accepted": 5, "absent": 1000, "late": 200, "refused": 30, "rejected": 4})
+    changed = report.model_copy(update={"sites": (told, *others)})
+    monkeypatch.setattr(shown_models, "_report", lambda *_: (changed, ""))
+    assert re.search(rf"{first.site_id} .* 5 1234 ", reading(signed_in(world).get(VERSION)))

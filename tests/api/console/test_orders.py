@@ -12,6 +12,7 @@ import pytest
 
 from api.console.endpoints import runs
 from api.web.etags import etag_of
+from api.web.sessions import digest
 from services.contracts.access.identity import Role
 from services.contracts.toml_text import to_toml
 from tests.api.conftest import a_plan
@@ -106,6 +107,27 @@ def test_why_a_plan_is_changed_or_ordered_is_noted(world: Any, signed_in: Callab
         record = store.plans.get("reasoned")
         assert (record.paused, record.archived) == (order == "pause", order == "archive"), order
     assert person.post(f"{here}/save", text=text, reason="in haste").status_code == 428, "which one was read?"
+
+
+def test_why_a_plant_token_or_session_was_changed_is_noted(
+    world: Any, signed_in: Callable[..., Any], new_key: Callable[[], str]
+) -> None:
+    person, store = signed_in(world), world.backend.store
+    theirs = digest(signed_in(world, Role.VIEWER).secret)[:16]
+    (token,) = [each.token_id for each in store.tokens.list_tokens() if each.role == Role.OPERATOR]
+    store.sites.enrol("plant-9", new_key(), ())
+    here = "/console/admin/sites/plant-9"
+    for address, action, fields in (
+        (f"{here}/suspend", "site.suspend", {}), (f"{here}/activate", "site.activate", {}),
+        (f"{here}/key", "site.rotate_key", {"public_key": new_key(), "overlap_hours": "2"}),
+        (f"{here}/remove", "site.remove", {}), (f"/console/admin/sessions/{theirs}/end", "session.end", {}),
+        (f"/console/admin/tokens/{token}/revoke", "token.revoke", {}),
+    ):
+        assert person.post(address, **fields, reason="x" * 501).status_code == 422, action
+        assert not store.audit.list_events(action=action)
+        assert person.post(address, **fields, reason=f"why {action}").status_code == 303, action
+        (entry,) = store.audit.list_events(action=action)
+        assert entry.reason == f"why {action}" and entry.actor.endswith(" the administrator")
 
 
 def test_a_code_by_the_form_holds_a_day_and_is_what_was_asked_for(

@@ -70,7 +70,10 @@ def test_a_page_takes_few_statements_and_binds_the_browser(
     assert headers["X-Frame-Options"] == "DENY" and "frame-ancestors 'none'" in POLICY
     assert "unsafe" not in POLICY and "http" not in POLICY
     assert headers["Cache-Control"] == "no-store" and headers["X-Content-Type-Options"] == "nosniff"
-    assert headers["Referrer-Policy"] == "same-origin"
+    bounds = {"default-src 'none'", "script-src 'self'", "form-action 'self'", "base-uri 'none'"}
+    assert bounds <= set(POLICY.split("; "))
+    for name in ("Referrer-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy"):
+        assert headers[name] == "same-origin"
     for found in re.findall(r'<code>(/v1/[^<]+)</code>', answer.text):
         assert person.get(found).status_code == 200, f"the API path beside {path}"
 

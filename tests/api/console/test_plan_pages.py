@@ -29,7 +29,8 @@ def test_plans_are_checked_changed_paused_and_triggered(
     assert person.post("/console/plans/pumps/save", text=text, etag=etag, reason="fewer").status_code == 303
     assert store.plans.get("pumps").plan.max_rounds == 7
     other = text.replace('name = "pumps"', 'name = "pumps-2"')
-    assert "name stays pumps" in reading(person.post("/console/plans/pumps/check", text=other))
+    wrong = person.post("/console/plans/pumps/check", text=other)
+    assert wrong.status_code == 422 and "name stays pumps" in reading(wrong)
     person.post("/console/plans/pumps/pause", reason="holiday")
     assert "None by a schedule: the plan is paused." in reading(person.get("/console/plans/pumps"))
     person.post("/console/plans/pumps/resume")

@@ -97,6 +97,13 @@ def test_a_plan_that_is_paused_or_put_away_has_no_next_run(changes: dict[str, bo
     assert next_runs(record.model_copy(update={"plan": a_plan()}), NOW) == ()
 
 
+def test_a_next_run_is_at_the_hour_of_the_plans_own_zone() -> None:
+    record = PlanRecord(plan=a_plan(cron="0 3 * * *", timezone="Asia/Tokyo"), created_at=NOW, updated_at=NOW)
+    assert [each.astimezone(UTC) for each in next_runs(record, NOW, 2)] == [
+        NOW + timedelta(hours=18), NOW + timedelta(hours=42),
+    ]
+
+
 def test_terms_of_one_run_are_what_was_filled_in() -> None:
     fields = {"set-gap": " 1e-2 ", "set-max_rounds": "", "set-auto_promote": "false", "reason": "now", "set-x": "false"}
     asked = given_terms(fields)

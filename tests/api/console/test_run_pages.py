@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +38,12 @@ def test_a_list_of_runs_goes_on_where_there_are_more_and_is_of_what_was_asked_fo
     assert listed(valves) == whole[::2] and "offset=3" not in valves, "three are a whole page, and all"
     assert listed(person.get("/console/runs?plan=valves&status=failed").text) == [whole[2], whole[4]]
     assert person.get("/console/runs?status=lost").status_code == 422
+    monkeypatch.setattr(runs, "PAGE", 1)
+    here = "/console/runs?plan=valves&status=failed"
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', person.get(here).text)
+    further = person.get(unescape(older)).text
+    assert listed(further) == [whole[4]], "the next page is of what was asked for, too"
+    assert 'value="valves"' in further and "<option selected>failed</option>" in further
 
 
 def test_a_live_page_is_told_each_round_once_and_the_end(
@@ -63,6 +70,7 @@ def test_a_live_page_is_told_each_round_once_and_the_end(
     def heard(headers: dict[str, str], query: str = "") -> list[Any]:
         answer = person.get(f"/console/runs/{run_id}/events{query}", headers=headers)
         assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["X-Accel-Buffering"] == "no", "a proxy collects no pieces"
         return [json.loads(line.removeprefix("data: ")) for line in answer.text.splitlines() if line.startswith("data")]
 
     *told, end = heard({"Last-Event-ID": "1"})
@@ -74,3 +82,23 @@ def test_a_live_page_is_told_each_round_once_and_the_end(
                                   ("?after=1", "2", [3]), ("", "x", [1, 2, 3]), ("", "9" * 12, [1, 2, 3])):
         assert heard({"Last-Event-ID": header} if header else {}, query)[0]["round"] == rounds, (query, header)
     assert person.get("/console/runs/nothing/events").status_code == 404
+
+
+def test_each_line_of_two_runs_has_the_name_and_the_figures_of_one(
+    world: Any, signed_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person, store, drawn = signed_in(world, Role.VIEWER), world.backend.store.runs, []
+    for run_id, plan, gap in (("56" * 16, "valves", 0.5), ("78" * 16, "seals", 0.25)):
+        store.create_run(a_plan(plan), run_id)
+        store.begin_run(run_id, ())
+        store.commit_round(versions.a_round(run_id, 1, gap=gap), {})
+
+    def draw(_: str, lines: list[Any], *__: str, **___: bool) -> str:
+        drawn.extend(lines)
+        return ""
+
+    monkeypatch.setattr(runs, "line_chart", draw)
+    assert person.get(f"/console/runs/compare?left={'56' * 16}&right={'78' * 16}").status_code == 200
+    assert {line.name: line.points for line in drawn} == {
+        "valves 56565656": [(1, 0.5)], "seals 78787878": [(1, 0.25)],
+    }

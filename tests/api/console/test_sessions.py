@@ -107,6 +107,17 @@ def test_a_session_that_is_used_is_not_idle(world: Any, signed_in: Callable[...,
     assert session.expires_at - session.created_at == LIFETIME
 
 
+def test_two_sessions_of_one_token_are_each_kept_in_use(world: Any, signed_in: Callable[..., Any]) -> None:
+    """Of one browser's use nothing follows for the other's; each is noted, the one within the other's minute too."""
+    people = [signed_in(world, Role.VIEWER) for _ in range(2)]
+    aged(world, last_used_at=-IDLE + timedelta(minutes=5))
+    for person in people:
+        assert person.get("/console").status_code == 200
+    now = datetime.now(UTC)
+    used = [now - session.last_used_at for session in world.backend.store.sessions.list_sessions()]
+    assert len(used) == 2 and max(used) < timedelta(minutes=1)
+
+
 def test_a_session_ends_with_its_token_and_by_an_administrator(world: Any, signed_in: Callable[..., Any]) -> None:
     ada, viewer, operator = (signed_in(world, role) for role in (Role.ADMINISTRATOR, Role.VIEWER, Role.OPERATOR))
     tokens = {token.role: token.token_id for token in world.backend.store.tokens.list_tokens()}

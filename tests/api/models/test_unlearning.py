@@ -38,6 +38,9 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
     )
     store.enrolment_codes.add(code.stored)
     store.audit.append(actor="ada", role=None, action="backup.made", target="store", after={"file": "of-november"})
+    later = store.runs.create_run(store.plans.get(MODEL).plan)
+    store.runs.begin_run(later.run_id, store.runs.get_run(RUN_ID).sites)
+    store.runs.finish_run(later.run_id, "failed", "a test")
     answer = unlearn(world, purge="now")
     assert answer.status_code == 202, answer.text
     told = answer.json()
@@ -46,6 +49,8 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
     assert RUN_ID in told["runs"] and told["purge"] == "now" and "audit" in told["stays"]
     assert told["backups"] == ["of-november"], "made since the plant first took part"
     assert store.sites.get(SITES[0]).status == "removed"
+    gone = store.audit.list_events(action="site.remove")[0]
+    assert (gone.target, gone.reason) == (f"site:{SITES[0]}", "the plant was sold")
     assert store.plans.get(MODEL).plan.sites == tuple(SITES[1:]) == run.plan.sites
     entry = store.audit.list_events(action="model.unlearn")[0]
     assert entry.after == {"site": SITES[0], "run_id": run.run_id, "purge": "now"}

@@ -126,6 +126,7 @@ def test_of_several_at_the_same_time_one_is_enrolled(oem: Any, new_seed: Callabl
 
     assert asyncio.run(all_at_once()) == [200, 403, 403, 403]
     assert oem.events().count("site.enrol") == 1
+    assert oem.events().count("site.enrol_refused") == 3, "each of the others had the right secret"
 
 
 def test_expired_revoked_replaced_and_forged_codes_are_refused(oem: Any, new_seed: Callable[[], Path]) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from api.tokens.schemas import NewToken
+from api.web.authenticator import TokenAuthenticator
 from services.contracts.access.identity import Role
+from services.identity.tokens import issue
 from tests.oracles.store_walk import all_columns
 from tests.waiting import wait_until
 
@@ -51,6 +54,21 @@ def test_tokens_are_listed_the_newest_first_and_by_role(world: Any) -> None:
     assert listed()[:3] == ["third", "second", "first"]
     assert listed("?role=viewer") == ["third", "first", "the viewer"]
     assert listed("?role=operator&live=true") == ["second", "the operator"]
+
+
+def test_tokens_that_hold_now_are_told_from_ended_and_revoked_ones(world: Any) -> None:
+    store, now = world.backend.store, datetime.now(UTC)
+    for name in ("ended", "revoked"):
+        made = issue(name, Role.VIEWER, now - timedelta(days=2), timedelta(days=1 if name == "ended" else 9))
+        store.tokens.add(made.stored)
+    store.tokens.revoke(made.stored.token.token_id)
+
+    def names(query: str) -> set[str]:
+        found = world.call(Role.ADMINISTRATOR, "GET", f"{PATH}?{query}").json()["tokens"]
+        return {each["name"] for each in found}
+
+    assert names("live=false") == {"ended", "revoked"}
+    assert names("live=true") == names("limit=100") - {"ended", "revoked"} != set()
 
 
 def test_a_token_that_ends_holds_ten_years_at_most(lasting_world: Any) -> None:
@@ -129,3 +147,13 @@ def test_a_token_that_was_checked_is_not_looked_up_again_while_nothing_is_writte
     authenticator, header = shared_world.app.state.authenticator, f"Bearer {shared_world.tokens[Role.VIEWER]}"
     caller = authenticator.authenticate(header)
     assert authenticator.known(header) == caller
+
+
+def test_a_token_that_was_checked_ends_by_the_clock_while_nothing_is_written() -> None:
+    made = issue("short", Role.VIEWER, datetime.now(UTC), timedelta(seconds=1))
+    tokens: Any = SimpleNamespace(find=lambda _: made.stored)
+    authenticator = TokenAuthenticator(tokens, mark=lambda: "as before")
+    header = f"Bearer {made.text}"
+    authenticator.authenticate(header)
+    assert authenticator.known(header) is not None
+    wait_until(lambda: authenticator.known(header) is None, "end of the token")

@@ -68,6 +68,18 @@ def test_a_refusal_is_kept_too_and_a_key_is_for_one_request(world: Any) -> None:
     assert again.content == taken.content and again.headers["content-type"] == "application/problem+json"
 
 
+def test_what_was_answered_is_answered_with_its_entity_tag(world: Any) -> None:
+    """Who asks again because an answer was lost needs the tag for the next change."""
+    plan = {"name": "nightly", "asset_type": "triplex-pump", "reveal": "each site"}
+    assert ask(world, None, plan, path="/v1/admin/plans").status_code == 201
+    asked = {"path": "/v1/admin/plans/nightly", "method": "PUT"}
+    first, again = (ask(world, "k1", plan | {"gap": 0.5}, headers={"If-Match": "*"}, **asked) for _ in range(2))
+    assert (first.status_code, again.status_code) == (200, 200), again.text
+    now = world.call(Role.ADMINISTRATOR, "GET", "/v1/admin/plans/nightly").headers["ETag"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.headers["ETag"] == first.headers["ETag"] == now
+
+
 def test_what_is_taken_away_is_taken_away_once(world: Any) -> None:
     """The second one would find nothing."""
     plan = {"name": "nightly", "asset_type": "triplex-pump"}

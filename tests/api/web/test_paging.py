@@ -104,6 +104,14 @@ def test_filters_hold_on_every_page(full: Any) -> None:
     assert full.call(Role.ADMINISTRATOR, "GET", "/v1/admin/audit?since=2999-01-01T00:00:00Z").json()["events"] == []
 
 
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/admin/audit"])
+def test_rows_that_are_left_out_are_left_out_once(full: Any, path: str) -> None:
+    """An offset is of the first page; a cursor that goes on from there counts from its row."""
+    whole = full.call(Role.ADMINISTRATOR, "GET", path).json()[LISTS[path]]
+    assert len(whole) >= 5
+    assert walked(full, f"{path}?offset=1", LISTS[path], 2) == whole[1:]
+
+
 def test_a_row_that_comes_meanwhile_moves_no_other(full: Any) -> None:
     first = full.call(Role.ADMINISTRATOR, "GET", "/v1/runs?limit=3")
     full.backend.store.runs.create_run(a_plan("newest"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,15 @@ def test_models_are_shown_promoted_and_rolled_back(shell: Any, behind: Any) -> N
     fair = shell.good("model", "fairness", "pumps", "1")
     assert "WORST-CASE RISK" in fair and "Gini coefficient" in fair and "plant-west" in fair
     assert "figures of 2 sites only" in fair and fair == shell.good("model", "fairness", "pumps")
-    (indices,) = shell.read("model", "fairness", "pumps", "champion")["indices"]
+    report = shell.read("model", "fairness", "pumps", "champion")
+    names, *rows = [re.split("  +", line.strip()) for line in fair.split("\n\n")[1].splitlines()]
+    for site, cells in zip(report["sites"], rows, strict=False):
+        told = dict(zip(names, cells, strict=True))
+        assert told["SITE"] == site["site_id"]
+        for name in ("weight", "worst-case risk", "held-out loss", "f1"):
+            value = site["loss" if name == "held-out loss" else name.replace("-", "_").replace(" ", "_")]
+            assert told[name.upper()] == ("-" if value is None else f"{value:.4g}"), name
+    (indices,) = report["indices"]
     assert (indices["relative_unfairness"], indices["gini"]) == (1.0, 0.0)
     assert "champion already" in shell.refused("model", "promote", "pumps", "--reason", "again")
     assert "no champion before" in shell.refused("model", "rollback", "pumps", "--reason", "bad")

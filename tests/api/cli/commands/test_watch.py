@@ -17,7 +17,7 @@ from services.plant_simulator.assets import builtin_asset_type
 from tests.versions import a_round, an_answer
 
 
-@pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1)])
+@pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1), ("cancelled", 1)])
 def test_a_run_is_followed_until_its_end(
     shell: Any, behind: Any, status: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

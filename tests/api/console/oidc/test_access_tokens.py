@@ -26,6 +26,14 @@ def test_access_tokens_stand_beside_our_own(world: Any, issuer: LocalIssuer) -> 
         assert (refused.status_code, refused.json()["detail"]) == (401, "this token does not hold")
 
 
+def test_an_access_token_that_held_is_not_kept_waiting_by_others_that_do_not(world: Any, issuer: LocalIssuer) -> None:
+    mine = bearer(issuer.token(sub="a-gateway", roles=["watchers"]))
+    assert world.call(None, "GET", "/v1/models", headers=mine).status_code == 200
+    wrong = [world.call(None, "GET", "/v1/models", headers=bearer("a.b.c")).status_code for _ in range(11)]
+    assert wrong == [401] * 10 + [429]
+    assert world.call(None, "GET", "/v1/models", headers=mine).status_code == 200
+
+
 def test_a_hostile_subject_writes_one_line_into_the_trail(world: Any, issuer: LocalIssuer) -> None:
     mine = bearer(issuer.token(sub="x\n\x00\u202e<script>token:aaaa root" + "é" * 100))
     assert world.call(None, "POST", "/v1/admin/plans/pumps/pause", headers=mine).status_code == 200

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from api.console.sign_ins import COOKIE as SIGN_IN_COOKIE
 from api.console.sign_ins import SECONDS
+from api.web.sessions import IDLE
 from services.contracts.access.identity import Role
 from tests.api.console.oidc.conftest import BACK, START, Browser, bearer
+from tests.api.console.test_sessions import aged
 from tests.oidc_issuer import LocalIssuer
 from tests.oracles.store_walk import all_columns
 
@@ -30,6 +33,14 @@ def test_signing_in_opens_a_session_like_every_other(world: Any, browser: Browse
     assert world.backend.store.audit.list_events(limit=1)[0].actor == "oidc:127.0.0.1:ada"
     assert browser.person.post("/console/sign-out").status_code == 303
     assert browser.person.get("/console").status_code == 303
+
+
+def test_a_session_by_the_issuer_that_is_used_is_not_idle(world: Any, browser: Browser) -> None:
+    browser.sign_in()
+    aged(world, last_used_at=-IDLE + timedelta(minutes=5))
+    assert browser.person.get("/console").status_code == 200
+    (session,) = world.backend.store.sessions.list_sessions()
+    assert datetime.now(UTC) - session.last_used_at < timedelta(minutes=1)
 
 
 def test_the_way_to_the_issuer_shows_it_no_more_than_a_digest_of_the_verifier(browser: Browser) -> None:
