@@ -117,6 +117,6 @@ def test_ends_of_a_row_that_counts_twice_are_those_of_two_rows(seed: int) -> Non
     estimates, counts = draw.uniform(size=150), draw.choice([1, 1, 1, 2, 6], 150)
     targets = estimates + draw.normal(0.0, 0.1, 150) * np.where(counts > 1, 3.0, 1.0)  # those that count are farther
     weighed = Ends.of(estimates, targets, counts.astype(float))
-    copied = Ends.of(*(np.repeat(each, counts) for each in (estimates, targets)), np.ones(counts.sum()))
+    copied = Ends.of(np.repeat(estimates, counts), np.repeat(targets, counts), np.ones(counts.sum()))
     np.testing.assert_array_equal(weighed.edges, copied.edges)
     np.testing.assert_array_equal(weighed.sizes, copied.sizes)
