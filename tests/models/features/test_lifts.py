@@ -58,6 +58,17 @@ def test_the_gradient_is_that_of_the_lift(lift: Lift) -> None:
         np.testing.assert_allclose(gradient[:, k], rise, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [name for name in LIFTS if "spline" in name or "products" in name or "squares" in name])
+def test_beyond_the_sensor_ranges_the_gradient_is_that_of_the_lift_too(kind: str) -> None:
+    """A reading out of its range, by which shares and slopes are told as well."""
+    draw, lift = np.random.default_rng(3), LIFTS[kind]
+    rows, slopes = draw.uniform(-2.0, 3.0, (100, 3)), draw.normal(size=(100, lift.n_outputs))
+    gradient = lift.gradient(rows, slopes)
+    for k, step in enumerate(1e-7 * np.eye(3)):
+        rise = ((lift.apply(rows + step) - lift.apply(rows - step)) * slopes).sum(axis=1) / 2e-7
+        np.testing.assert_allclose(gradient[:, k], rise, atol=1e-4)
+
+
 def test_the_ends_of_a_splines_range_have_the_slopes_of_the_lines_that_end_there() -> None:
     lift, slopes = spline_lift(1, 2), np.array([[3.0, 5.0]])
     at = np.array([[-0.01], [0.0], [0.5], [1.0], [1.01]])
