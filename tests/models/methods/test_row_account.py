@@ -155,3 +155,12 @@ def test_heads_are_accounted_for_together_where_each_of_them_is() -> None:
         found = joined(parts)
         assert found.whole == all(part.whole for part in parts)
         assert [rows.tolist() for rows in found.rows] == [rows.tolist() for part in parts for rows in part.rows]
+
+
+def test_a_vector_whose_rows_nobody_knows_leaves_the_account_open_unless_it_is_zero() -> None:
+    before = RowAccount((np.ones(3),))
+    unknown, nothing = (before.with_vector(None, slope, 3) for slope in (np.array([0.0, 1e-300]), np.zeros(2)))
+    assert not unknown.whole and len(unknown.rows) == 1
+    assert nothing.whole and nothing.rows[1].tolist() == [0.0, 0.0, 0.0]
+    assert not before.with_vector(np.ones(3), np.ones(2), 3, whole=False).whole
+    assert not before.partial().with_vector(np.ones(3), np.ones(2), 3).whole
