@@ -148,6 +148,20 @@ def test_no_bound_is_above_the_minimum_even_by_rounding(floor: float) -> None:
         assert bound == pytest.approx((low + high) / 2, rel=1e-12)
 
 
+def test_no_tilted_bound_is_above_what_its_cuts_sum_to_even_by_rounding() -> None:
+    """In exact arithmetic, of flat cuts."""
+    random = np.random.default_rng(6)
+    for _ in range(100):
+        flat = CutModel(
+            np.ones(1), np.zeros(1), np.zeros(9, dtype=np.intp), random.uniform(0.1, 1.0, 9), np.zeros((9, 2)),
+            np.zeros(9), "l2", 2,
+        )
+        cuts = random.uniform(size=9) / 9
+        bound = tilted_lower_bound(flat, cuts, np.zeros(2), np.ones(2))
+        exact = sum(Fraction(each) * Fraction(height) for each, height in zip(cuts, flat.offset, strict=True))
+        assert exact * (1 - Fraction(1, 10**13)) <= Fraction(bound) <= exact
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_tilted_bound_holds_in_its_box(make_sites: MakeSites, norm: TransportNorm) -> None:
     """A slope that the norm does not carry is charged over the whole of the box, wherever its points lie."""
