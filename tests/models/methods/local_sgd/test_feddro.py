@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -65,5 +67,6 @@ def test_with_many_cuts_the_bound_is_near_the_optimum_and_not_above_it(mu: float
     for point in found.x + draw.normal(size=(60, 3)) * np.repeat([0.02, 0.2, 1.0], 20)[:, None]:
         told = {name: method.site.answer(sites[name], {**messages[name], "point": point}, numbers) for name in names}
         evidence = with_answers(evidence, problem, point, told)
-    bounded = method.server.bounded(evidence, problem, state.memory, raised=True)
+    server: Any = method.server
+    bounded = server.bounded(evidence, problem, state.memory, raised=True)
     assert found.fun - 5e-3 <= bounded.lower <= found.fun + 1e-9 and bounded.upper >= found.fun - 1e-9

@@ -104,7 +104,8 @@ def test_where_the_objective_changes_in_a_run_the_best_point_is_judged_by_the_ne
     """As where Scaff-PD-IA chooses its phi: a value by the old one would keep better points out, or others in."""
     method = method_of(get_method("scaff-pd-ia"), NETWORK, 2, seed=1)
     problem = problem_of(method, NETWORK)
-    rule, state = method.server.certified.rule, exchanges(method, problem, 6)[-1]
+    server: Any = method.server
+    rule, state = server.certified.rule, exchanges(method, problem, 6)[-1]
     assert rule.asked(state.memory) is not None and math.isfinite(state.value)
     changed = replace(state, memory={**state.memory, "phi": np.array(0.6)})
     judged = method.server.step(changed, problem, {})
