@@ -345,3 +345,11 @@ def test_the_risk_of_lifted_rows_bounds_that_of_moved_rows(norm: TransportNorm) 
     assert plain < worst <= bound
     if norm == "l1":  # an isometry: no wild bound. With the others ramps of one sensor move together in the ball
         assert worst - plain > 0.4 * (bound - plain)
+
+
+def test_products_of_other_ranges_have_another_fingerprint() -> None:
+    lift, low, width = product_lift(2, (0, 1)), np.zeros(2), np.ones(2)
+    ranges = ((low, width), (low, 2.0 * width), (width, width))
+    lifts = [ScaledProducts(lift, *ends) for ends in ranges]
+    assert len({each.fingerprint for each in lifts}) == 3
+    assert ScaledProducts(product_lift(2, (1, 0)), low.copy(), width.copy()).fingerprint == lifts[0].fingerprint
