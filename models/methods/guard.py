@@ -40,7 +40,7 @@ MOVES: Final = 7
 """How often the distance grows, threefold each time, for each costs a solve: to 2, where nearly every row of a scaled
 table has changed its part of a hinge."""
 LEAST_SHARE: Final = 0.004
-"""Of the other cut, at first; at last it is nearly all. One row that it differs in then weighs more than a
+"""Of the other cut; twice that at the last distance. One row that it differs in then weighs more than a
 five-hundredth of the row that it hides, which is what a guard asks for."""
 _STEADY = 6  # moves over which the share stays: a row far from its kink is reached by distance
 _LEAST_SLOPE = 1e-6  # of a risk that is flat: its local step ends where it begins

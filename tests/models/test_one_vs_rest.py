@@ -175,3 +175,24 @@ def test_proofs_are_there_of_every_head_or_of_none_and_the_first_contradiction_i
     assert server.carried_proofs(("one", None), problem) == ()
     assert server.contradictions(({}, {"a": 2}), problem, {}) == {"a": 2}
     assert server.contradictions(({"a": 1}, {"a": 2, "b": 3}), problem, {}) == {"a": 1, "b": 3}
+
+
+class AsksLate:
+    """A binary half whose state is the set of sites that it is to ask next."""
+
+    def asks_next(self, state: set[str], problem: ServerProblem) -> set[str]:
+        return state
+
+    def _none(self, *given: Any) -> Any:
+        raise NotImplementedError
+
+    open_rounds = away = told_rounds = step_late = _none
+
+
+def test_a_site_is_asked_next_where_any_head_wants_it() -> None:
+    server = OneVsRestServer(cast(Any, AsksLate()), 3)
+    assert server.answers_late and not OneVsRestServer(get_method("level-bundle").server, 3).answers_late
+    problem = _problem("level-bundle", 1e-3)
+    for heads in (({"s0"}, {"s1"}, set[str]()), (set[str](), {"s1"}, {"s0", "s1"})):
+        assert server.asks_next(heads, problem) == {"s0", "s1"}
+    assert server.asks_next((set[str](),) * 3, problem) == set()

@@ -115,3 +115,22 @@ def test_row_weights_have_the_mean_1_but_for_rounding() -> None:
     for wrong in ([0.5, 1.5 + 4e-9], [0.5, 1.4], [0.0, 2.0], [-0.5, 2.5]):
         with pytest.raises(ProblemError, match="row weights must be above 0 and have the mean 1"):
             check_site_problem(SiteProblem(features, labels, spec, np.array(wrong)))
+
+
+def test_a_target_beyond_a_range_with_one_end_is_outside() -> None:
+    """What rounding may add is a share of the range: of one without an end it must not be without end."""
+    features, low, high = np.zeros((2, 1)), np.zeros(1), np.ones(1)
+    for place, inside, outside in (
+        (BoxSupport(low, high, target_low=0.0), -9e-10, -2e-9), (BoxSupport(low, high, target_high=1.0), 1 + 9e-10, 1.1)
+    ):
+        check_rows(features, np.array([0.5, inside]), place, "regression")
+        with pytest.raises(ProblemError, match="1 of 2 targets lie outside the support"):
+            check_rows(features, np.array([0.5, outside]), place, "regression")
+
+
+def test_labels_of_a_loss_of_all_classes_are_indices_of_them() -> None:
+    spec, features = RobustSpec(0.1, 1.0, loss=Softmax(3)), np.zeros((3, 1))
+    check_site_problem(SiteProblem(features, np.array([0.0, 1.0, 2.0]), spec))
+    for wrong in (3.0, -1.0, 0.5):
+        with pytest.raises(ProblemError, match="labels must be class indices from 0 to 2"):
+            check_site_problem(SiteProblem(features, np.array([0.0, 1.0, wrong]), spec))

@@ -54,6 +54,8 @@ def test_a_plant_tells_no_more_than_its_own_limit_whatever_it_is_asked() -> None
         account.charged(rho, 3, 2.0, 1e-6)
     with pytest.raises(ProblemError, match="and the limit is 2"):
         NoiseAccount().charged(rho * 31, 1, 2.0, 1e-6)
+    with pytest.raises(ProblemError, match="and the limit is 2"):
+        NoiseAccount().charged(rho_of(2.0 * (1 + 1e-6), 1e-6), 1, 2.0, 1e-6)
     for rho, heads in ((0.0, 1), (-1.0, 1), (math.nan, 1), (1.0, 0)):
         with pytest.raises(ProblemError, match="budget above 0"):
             account.charged(rho, heads, 2.0, 1e-6)

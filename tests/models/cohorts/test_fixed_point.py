@@ -64,6 +64,30 @@ def test_every_rounded_cut_is_below_the_cut_within_the_reach(
             assert values[1] <= values[0] + 1e-18 * size * REACH
 
 
+@pytest.mark.parametrize("steep", [1e-3, 200.0])
+def test_a_cut_of_many_weights_told_at_a_point_far_out_is_below_itself_at_the_other_end(steep: float) -> None:
+    """A slope is off by its grid, or of many digits by its product with the share: both count from the point on.
+
+    What a norm weight or a swing loses had been taken off at the point.
+    """
+    draw, dimension, share = np.random.default_rng(1), 400, 1 / 3
+    far = draw.uniform(3500.0, REACH, dimension)
+    answer = {"cut_height": np.array(2.0), "slope": steep * draw.normal(size=dimension), "norm_weight": np.array(0.0)}
+    shapes = {name: array.shape for name, array in answer.items()}
+    off = exact(from_words(to_words(answer, share, far), shapes)["slope"]) - exact(share) * exact(answer["slope"])
+    point = np.where(off > 0, -far, far)
+    told = from_words(to_words(answer, share, point), shapes)
+    assert told["cut_height"] + off @ exact(np.sign(off) * REACH - point) <= exact(share) * 2.0
+
+    level = {"cut_height": np.array(2.0), "slope": np.zeros(dimension), "norm_weight": np.array(0.3)}
+    swinging = {**level, "norm_weight": np.array(0.0), "swing": draw.uniform(0.1, 0.3, dimension)}
+    for cut in (level, swinging):
+        told = from_words(to_words(cut, share, point), {name: array.shape for name, array in cut.items()})
+        less = {name: exact(share) * exact(cut[name]) - exact(told[name]) for name in cut.keys() - {"slope"}}
+        at_zero = less["norm_weight"] * np.abs(point).sum() + less.get("swing", np.zeros(dimension)) @ exact(abs(point))
+        assert 0 < at_zero <= less["cut_height"]
+
+
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 200))
 def test_the_sum_of_words_is_the_sum_within_the_grid(seed: int, plants: int) -> None:

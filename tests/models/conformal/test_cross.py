@@ -109,3 +109,14 @@ def test_every_bin_of_the_estimate_has_rows(estimates: np.ndarray) -> None:
     assert set(np.searchsorted(ends.edges, estimates[counts > 0])) == set(range(len(ends.edges) + 1))
     assert ends.sizes.shape == (2, len(ends.edges) + 1) and (ends.sizes > 0).all()
     assert np.isfinite(ends.scores(estimates, targets)).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_of_a_row_that_counts_twice_are_those_of_two_rows(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    estimates, counts = draw.uniform(size=150), draw.choice([1, 1, 1, 2, 6], 150)
+    targets = estimates + draw.normal(0.0, 0.1, 150) * np.where(counts > 1, 3.0, 1.0)  # those that count are farther
+    weighed = Ends.of(estimates, targets, counts.astype(float))
+    copied = Ends.of(np.repeat(estimates, counts), np.repeat(targets, counts), np.ones(counts.sum()))
+    np.testing.assert_array_equal(weighed.edges, copied.edges)
+    np.testing.assert_array_equal(weighed.sizes, copied.sizes)

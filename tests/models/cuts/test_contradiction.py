@@ -98,6 +98,15 @@ def test_two_false_answers_are_found_with_their_rounds(name: str, factor: float)
     assert found is not None and found.risk < found.bound and 4 in (found.risk_round, found.cut_round)
 
 
+@pytest.mark.parametrize(("factor", "found"), [(1 - 1e-5, True), (1 - 1e-6, False), (1 + 1e-5, False)])
+def test_a_risk_that_is_a_hundred_thousandth_too_low_is_found_and_a_millionth_is_rounding(
+    factor: float, found: bool
+) -> None:
+    """Told at a point where it was told before, with a cut that is as high."""
+    evidence, problem = asked(drawn(3, RobustSpec(0.1, 1.0)), np.zeros((2, 4)), risk=factor)
+    assert (find_contradiction(evidence, problem, 0) is not None) == found
+
+
 @pytest.mark.parametrize("name", ["swing", "minorant_swing"])
 def test_a_false_swing_is_found(name: str) -> None:
     problem = drawn(3, RobustSpec(0.2, 1.0, "linf", BoxSupport(np.zeros(3), np.ones(3))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from models.basics import TransportNorm
 from models.cuts.corrections import corrected, normalised, uncovered
 from models.cuts.cut_program import minimise
+from models.geometry.norms import vector_norm
 from models.problem import SiteProblem
 from tests.models.cuts.asked import model_of
 
@@ -39,3 +41,18 @@ def test_corrected_multipliers_are_the_nearest_that_the_norm_covers(
     least = weights - roots * np.linalg.lstsq((columns * roots[:, None]).T, wanted, rcond=1e-14)[0]
     assert np.abs(least[: cuts.shape[0]] - cuts).max() > 1e-4
     np.testing.assert_allclose(found, normalised(model, least[: cuts.shape[0]]), atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_what_the_norm_carries_is_measured_in_the_units_of_the_weights(
+    make_sites: MakeSites, norm: TransportNorm
+) -> None:
+    """What is left is nothing where the norm carries all; else the rest is as much as it carries, and no more."""
+    draw, units = np.random.default_rng(5), np.array([0.1, 1.0, 3.0, 20.0])
+    model = replace(model_of(make_sites(norm=norm), np.zeros((1, 5))), feature_scale=units)
+    for _ in range(10):
+        slope = np.append(units * draw.normal(size=4), 0.3)
+        size = float(vector_norm(slope[:4] / units, norm))
+        assert not uncovered(model, slope, 1.001 * size)[:4].any()
+        left = uncovered(model, slope, 0.6 * size)
+        assert float(vector_norm((slope - left)[:4] / units, norm)) == pytest.approx(0.6 * size) and left[4] == 0.3

@@ -117,6 +117,20 @@ def test_an_intercept_that_is_left_over_is_paid_for_on_its_own_side(intercept: f
     assert lower_bound(model, np.array([0.5, 0.5]), np.array([0.0, intercept])) == pytest.approx(0.5, rel=1e-12)
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_slope_that_is_a_little_more_than_the_swing_is_not_taken_off_whole(sign: float) -> None:
+    """``max(1 + 1.005 u + |u|, -u)`` is least at -1 / 1.005, not at 0, whichever multipliers are proposed."""
+    least = 1.0 / 1.005
+    model = CutModel(
+        np.ones(1), np.zeros(1), np.zeros(2, dtype=np.intp), np.array([1.0, 0.0]), sign * np.array([[1.005], [-1.0]]),
+        np.zeros(2), "l2", 1, swing=np.array([[1.0], [0.0]]),
+    )
+    bounds = [lower_bound(model, np.array([1.0 - k, k]), np.array([-sign * least])) for k in (0.0, 1e-3, 5e-3, 0.5)]
+    assert max(bounds) <= least
+    best = minimise(model, np.zeros(1))
+    assert lower_bound(model, best.multipliers, best.point) == pytest.approx(least, rel=1e-6)
+
+
 def test_far_from_zero_the_floor_is_the_model() -> None:
     model = _two_cuts((0.5, 0.5), floor=0.1)
     assert model.value(np.array([50.0, 0.0])) == pytest.approx(5.0)
@@ -132,6 +146,20 @@ def test_no_bound_is_above_the_minimum_even_by_rounding(floor: float) -> None:
         bound = lower_bound(model, np.array([0.5, 0.5]), reference)
         assert Fraction(bound) <= (Fraction(low) + Fraction(high)) / 2
         assert bound == pytest.approx((low + high) / 2, rel=1e-12)
+
+
+def test_no_tilted_bound_is_above_what_its_cuts_sum_to_even_by_rounding() -> None:
+    """In exact arithmetic, of flat cuts."""
+    random = np.random.default_rng(6)
+    for _ in range(100):
+        flat = CutModel(
+            np.ones(1), np.zeros(1), np.zeros(9, dtype=np.intp), random.uniform(0.1, 1.0, 9), np.zeros((9, 2)),
+            np.zeros(9), "l2", 2,
+        )
+        cuts = random.uniform(size=9) / 9
+        bound = tilted_lower_bound(flat, cuts, np.zeros(2), np.ones(2))
+        exact = sum(Fraction(each) * Fraction(height) for each, height in zip(cuts, flat.offset, strict=True))
+        assert exact * (1 - Fraction(1, 10**13)) <= Fraction(bound) <= exact
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])

@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from models.estimators import DRSVC, FederatedDRClassifier
+from models.estimators import DRSVC, FederatedDRClassifier, coupled
 from models.losses.catalogue import get_loss
+from models.losses.joint import Softmax
 from models.problem import RobustSpec, SiteProblem
 from models.tuning.coupling import EXCHANGES, RIDGE
 from models.worst_case.risk import site_risk
@@ -178,3 +179,21 @@ def test_a_weight_of_two_couples_as_two_copies() -> None:
     weighted = FederatedDRClassifier(**STATED).fit(features, labels, groups=groups, sample_weight=counts)
     copies = FederatedDRClassifier(**STATED).fit(features[twice], labels[twice], groups=groups[twice])
     np.testing.assert_allclose(weighted.coupling_.coupling, copies.coupling_.coupling, atol=1e-6)
+
+
+def test_what_all_sites_tell_of_a_coupling_is_its_mean_loss_in_their_weights_and_the_slope_of_that() -> None:
+    draw, shares, loss = np.random.default_rng(4), np.array([0.9, 0.1]), Softmax(3)
+    problems = [
+        SiteProblem(draw.normal(size=(n, 3)) + g, draw.integers(3, size=n) * 1.0, RobustSpec(0.0, 1.0, loss=loss))
+        for g, n in enumerate((20, 12))
+    ]
+    point = draw.normal(size=8)
+
+    def mean_loss(at: Any) -> float:
+        return float(shares @ [site_risk(at, problem).value for problem in problems])
+
+    told = coupled._told(point[None], problems, shares)
+    assert told.loss == pytest.approx(mean_loss(point)) and told.height <= told.loss
+    steps = 1e-6 * np.eye(8)
+    rises = [(mean_loss(point + step) - mean_loss(point - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(told.slope, rises, atol=1e-7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -111,3 +111,18 @@ def test_targets_are_dealt_so_that_every_fold_has_its_part_of_every_group() -> N
         table.features, table.outcomes, table.site, table.counts, table.weights,
     )))
     np.testing.assert_array_equal(*np.split(deal_targets(doubled, 3), 2))
+
+
+def test_estimates_and_intervals_do_not_leave_the_range_that_a_box_has_of_the_target() -> None:
+    """A share of something cannot be below 0 or above 1."""
+    features, score, group = drawn(5, 120, groups=2)
+    targets, new = np.clip(score, 0.0, 1.0), drawn(6, 200)[0]
+    shared: dict[str, Any] = {"loss": "epsilon_insensitive", "radius": 1e-3, "gap": 1e-2, "max_rounds": 30}
+    wide, cut = (
+        FederatedDRRegressor(support=(0.0, 1.0, *ends), **shared).fit(features, targets, groups=group)
+        for ends in ((-9.0, 9.0), (0.0, 1.0))
+    )
+    methods: tuple[Literal["conformal", "markov"], ...] = ("conformal", "markov")
+    intervals = [[model.predict_interval(new, 0.8, method=method) for model in (cut, wide)] for method in methods]
+    for found, free in ([model.predict(new) for model in (cut, wide)], *intervals):
+        assert found.min() >= 0.0 and found.max() <= 1.0 and (free.min() < 0.0 or free.max() > 1.0)

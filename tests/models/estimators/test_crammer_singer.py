@@ -110,3 +110,14 @@ def test_two_classes_are_one_plane_either_way() -> None:
 def test_what_does_not_go_together_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(ProblemError, match=said):
         DRSVC(**({"radius": 0.02} | JOINT | change)).fit(SITES["a"].features, SITES["a"].labels)
+
+
+def test_all_classes_as_one_problem_are_trained_in_the_weights_of_the_groups() -> None:
+    features = np.vstack([site.features for site in SITES.values()])
+    labels = np.concatenate([site.labels for site in SITES.values()])
+    groups = np.repeat(list(SITES), [len(site.labels) for site in SITES.values()])
+    model = FederatedDRSVC(radius=0.02, weights={"a": 0.9, "b": 0.06, "c": 0.04}, calibration_folds=0, **JOINT)
+    model.fit(features, labels, groups=groups)
+    risks = model.site_risks_
+    assert model.objective_ == pytest.approx(0.9 * risks["a"] + 0.06 * risks["b"] + 0.04 * risks["c"], rel=1e-9)
+    assert model.objective_ == pytest.approx(model.worst_case_risk_, rel=1e-9)

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 from models.estimators import DRSVC, FederatedDRClassifier, FederatedDRRegressor, FederatedDRSVC
 from models.estimators.calibration import deal_folds, likely_scale
-from models.estimators.table import Table
+from models.estimators.table import Table, class_weights
 
 BOX = (-6.0, 6.0)
 KINDS: dict[str, FederatedDRSVC | FederatedDRClassifier | FederatedDRRegressor] = {
@@ -141,3 +141,22 @@ def test_noise_has_no_certain_class_and_separated_classes_a_finite_scale() -> No
         warnings.simplefilter("error")
         lone = DRSVC().fit([[0.0], [1.0]], ["a", "b"])  # nothing can be held out
     assert lone.probability_scale_ == 1.0
+
+
+def test_balanced_classes_weigh_alike_however_often_their_rows_count() -> None:
+    """By the sums of the rows' weights: k is as k copies."""
+    classes, indices, times = np.array([0, 1, 2]), np.array([0, 0, 1, 2, 2, 2]), np.array([1, 5, 2, 1, 1, 10])
+    found = class_weights("balanced", classes, indices, times.astype(float))
+    copies = np.repeat(indices, times)
+    np.testing.assert_allclose(found, class_weights("balanced", classes, copies, np.ones(len(copies))))
+    np.testing.assert_allclose(found * np.bincount(indices, times), times.sum() / 3)
+
+
+def test_the_only_row_of_a_class_at_a_site_is_in_no_fold() -> None:
+    """Without it a model of the other folds would not know the class there; equal rows are one."""
+    outcomes, site = np.array([0, 0, 0, 1, 0, 0, 1, 1, 1, 0]) * 1.0, np.repeat([0, 1], [4, 6])
+    table = Table(np.arange(20.0).reshape(10, 2), outcomes, site, np.ones(10), np.ones(10))
+    folds = deal_folds(table, 3)
+    assert (folds == -1).tolist() == [False] * 3 + [True] + [False] * 6
+    table.features[[7, 8]] = table.features[6]
+    assert (deal_folds(table, 3) == -1).tolist() == [False] * 3 + [True] + [False] * 2 + [True] * 3 + [False]

@@ -66,3 +66,15 @@ def test_an_interval_follows_from_the_risk_over_the_balls(method: str) -> None:
     low, high = model.predict_interval(features, 0.8, method="markov").T
     below, above = residual_interval(get_loss("huber"), risk, 0.8)
     np.testing.assert_allclose(high - low, above - below)
+
+
+@pytest.mark.parametrize("quantile", [0.2, 0.9])
+def test_an_interval_lies_where_the_loss_of_its_ends_is_what_the_confidence_leaves(quantile: float) -> None:
+    """Lopsided as the loss is: of a high quantile most targets lie below the estimate."""
+    features, targets = load_diabetes(return_X_y=True)
+    model = FederatedDRRegressor("pinball", quantile=quantile, radius=RADIUS, max_rounds=5, calibration_folds=0)
+    model.fit(features[:90], (targets / 100)[:90], groups=np.arange(90) % 3)
+    estimates, ends = model.predict(features[:5]), model.predict_interval(features[:5], 0.8, method="markov")
+    heights = get_loss("pinball", quantile=quantile).value(estimates[:, None] - ends)
+    np.testing.assert_allclose(heights, model.worst_case_risk_ / 0.2)
+    assert (ends[:, 0] < estimates).all() and (estimates < ends[:, 1]).all()

@@ -17,7 +17,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("risk", [1e-4, 0.02, 0.6])
+@pytest.mark.parametrize("risk", [1e-4, 0.02, 0.03, 0.6])  # .06 is between epsilon^2 / 2 and epsilon^2 of the huber
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_the_loss_at_both_ends_is_the_risk_over_what_the_confidence_leaves(
     loss: Loss, risk: float, confidence: float

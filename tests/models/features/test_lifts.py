@@ -58,6 +58,17 @@ def test_the_gradient_is_that_of_the_lift(lift: Lift) -> None:
         np.testing.assert_allclose(gradient[:, k], rise, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [name for name in LIFTS if not name.startswith(("fourier", "nystrom"))])
+def test_beyond_the_sensor_ranges_the_gradient_is_that_of_the_lift_too(kind: str) -> None:
+    """A reading out of its range, by which shares and slopes are told as well."""
+    draw, lift = np.random.default_rng(3), LIFTS[kind]
+    rows, slopes = draw.uniform(-2.0, 3.0, (100, 3)), draw.normal(size=(100, lift.n_outputs))
+    gradient = lift.gradient(rows, slopes)
+    for k, step in enumerate(1e-7 * np.eye(3)):
+        rise = ((lift.apply(rows + step) - lift.apply(rows - step)) * slopes).sum(axis=1) / 2e-7
+        np.testing.assert_allclose(gradient[:, k], rise, atol=1e-4)
+
+
 def test_the_ends_of_a_splines_range_have_the_slopes_of_the_lines_that_end_there() -> None:
     lift, slopes = spline_lift(1, 2), np.array([[3.0, 5.0]])
     at = np.array([[-0.01], [0.0], [0.5], [1.0], [1.01]])
@@ -334,3 +345,11 @@ def test_the_risk_of_lifted_rows_bounds_that_of_moved_rows(norm: TransportNorm) 
     assert plain < worst <= bound
     if norm == "l1":  # an isometry: no wild bound. With the others ramps of one sensor move together in the ball
         assert worst - plain > 0.4 * (bound - plain)
+
+
+def test_products_of_other_ranges_have_another_fingerprint() -> None:
+    lift, low, width = product_lift(2, (0, 1)), np.zeros(2), np.ones(2)
+    ranges = ((low, width), (low, 2.0 * width), (width, width))
+    lifts = [ScaledProducts(lift, *ends) for ends in ranges]
+    assert len({each.fingerprint for each in lifts}) == 3
+    assert ScaledProducts(product_lift(2, (1, 0)), low.copy(), width.copy()).fingerprint == lifts[0].fingerprint

@@ -112,3 +112,15 @@ def test_the_least_answer_of_a_row_does_not_hang_on_the_others() -> None:
         together = separable_move(wide, lines, points, lead, norm)
         alone = np.hstack([separable_move(wide, lines[[r]], points, lead[:, [r]], norm) for r in range(4)])
         np.testing.assert_allclose(together.min(axis=1), alone.min(axis=1), rtol=0.03)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_rounding_denies_no_move_that_loses_just_the_lead(norm: TransportNorm) -> None:
+    """A lead is a difference of two scores, summed up in another order than the lines fall."""
+    draw, knots = np.random.default_rng(5), np.linspace(0.0, 1.0, 5)
+    for _ in range(20):
+        lines, point = np.cumsum(draw.normal(size=(4, 5)), axis=1), draw.uniform(size=4)
+        lowest = knots[lines.argmin(axis=1)]
+        lead = float(fallen(knots, lines, point, lowest[None])[0]) * (1.0 + 1e-14)
+        found = separable_move(np.tile(knots, (4, 1)), lines[None], point[None], np.array([[lead]]), norm)[0, 0]
+        assert found <= float(vector_norm(lowest - point, norm)) * (1.0 + 1e-9)

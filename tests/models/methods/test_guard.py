@@ -15,6 +15,7 @@ from models.basics import Arrays, FloatArray
 from models.geometry.norms import dual_norm
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
+from models.methods import guard
 from models.methods.catalogue import METHODS
 from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other, height_at
 from models.methods.guard import asked as asked_of
@@ -121,6 +122,33 @@ def test_a_box_has_its_swings_mixed_too(loss: str, number: int) -> None:
     found = accounted_answer(METHODS["level-bundle"].site, site, asked, {}, Takes(number))
     is_below(found.arrays, asked, site, 3)
     assert not found.account.whole
+
+
+@pytest.mark.parametrize("box", [False, True])
+@pytest.mark.parametrize("number", [1, MOVES])
+def test_all_parts_of_two_cuts_are_mixed_alike(box: bool, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the mean, of cuts with unlike parts for the norm and the walls, is no cut any more."""
+    site, rng = problem("hinge", 3, box=box), np.random.default_rng(1)
+    known, other = (
+        Minorant(rng.normal(), rng.normal(size=5), rng.random(), rng.random(4) if box else None, rng.normal(size=60))
+        for _ in range(2)
+    )
+    monkeypatch.setattr(guard, "step_minorant" if box else "prox_minorant", lambda solution: other)
+    found = guard.mixed(known, np.zeros(5), site, number, rng)
+    share = (found.offset - known.offset) / (other.offset - known.offset)
+    assert 0.75 * guard.LEAST_SHARE <= share <= 2.0 * guard.LEAST_SHARE
+    for part in ("slope", "norm_weight", "rows", *(["swing"] if box else [])):
+        mean = (1.0 - share) * getattr(known, part) + share * getattr(other, part)
+        np.testing.assert_allclose(getattr(found, part), mean, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("box", [False, True])
+def test_a_cut_that_stands_in_for_another_is_nearly_as_high(box: bool) -> None:
+    """At the point that was asked, of which the other cut has a two-hundredth."""
+    for seed in range(4):
+        site, asked = problem("hinge", seed, box=box), message(seed)
+        found = accounted_answer(METHODS["level-bundle"].site, site, asked, {}, Takes(1)).arrays
+        assert 0.98 * found["risk"] <= found["cut_height"] <= found["risk"]
 
 
 @pytest.mark.parametrize("number", [0, 1, 6, MOVES])

@@ -11,7 +11,7 @@ import pytest
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import METHODS, get_method
-from models.methods.row_account import accounted_answer
+from models.methods.row_account import RowAccount, accounted_answer, joined
 from models.one_vs_rest import accounted_heads, answer_heads
 from models.problem import RobustSpec, SiteProblem
 
@@ -146,3 +146,21 @@ def test_heads_are_accounted_for_one_after_the_other() -> None:
     for rows, slope in zip(found.account.rows[::2], found.arrays["slope"], strict=True):
         np.testing.assert_allclose(vector_of(rows, sites[0]), slope, atol=1e-12)
     np.testing.assert_array_equal(found.arrays["slope"], answer_heads(half, sites, both, {})["slope"])
+
+
+def test_heads_are_accounted_for_together_where_each_of_them_is() -> None:
+    """One of which something is left out leaves it out of the whole answer."""
+    first, second = RowAccount((np.ones(3),)), RowAccount((np.zeros(3), np.arange(3.0)))
+    for parts in ((first, second), (first, second.partial()), (first.partial(), second), ()):
+        found = joined(parts)
+        assert found.whole == all(part.whole for part in parts)
+        assert [rows.tolist() for rows in found.rows] == [rows.tolist() for part in parts for rows in part.rows]
+
+
+def test_a_vector_whose_rows_nobody_knows_leaves_the_account_open_unless_it_is_zero() -> None:
+    before = RowAccount((np.ones(3),))
+    unknown, nothing = (before.with_vector(None, slope, 3) for slope in (np.array([0.0, 1e-300]), np.zeros(2)))
+    assert not unknown.whole and len(unknown.rows) == 1
+    assert nothing.whole and nothing.rows[1].tolist() == [0.0, 0.0, 0.0]
+    assert not before.with_vector(np.ones(3), np.ones(2), 3, whole=False).whole
+    assert not before.partial().with_vector(np.ones(3), np.ones(2), 3).whole

@@ -29,6 +29,15 @@ def test_losses_are_told_once_a_round_and_the_last_mixture_is_the_method_s_own()
     assert plain.exchanges == 4 and plain.weights_of_sites == pytest.approx(np.full(3, 1.0 / 3.0))
 
 
+def test_steps_are_averaged_in_the_weights_of_the_sites() -> None:
+    """One gradient step of each, from zero."""
+    shares = {"s0": 0.7, "s1": 0.1, "s2": 0.2}
+    run = train_local(SQUARES, SITES, method="fedsgd", parameters={"step_size": 0.1}, weights=shares, rounds=1)
+    slopes = [SQUARES.loss_and_gradient(np.zeros(2), *rows)[1] for rows in SITES.values()]
+    np.testing.assert_allclose(run.weights, -0.1 * np.array(list(shares.values())) @ slopes, rtol=1e-12)
+    assert run.weights_of_sites == pytest.approx(list(shares.values()))
+
+
 def test_what_has_corners_or_no_rows_is_refused_in_one_line() -> None:
     hinge = LinearObjective(get_loss("hinge"), fit_intercept=False)
     signs = {name: (x, np.sign(y)) for name, (x, y) in SITES.items()}

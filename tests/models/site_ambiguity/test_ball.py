@@ -28,12 +28,11 @@ def _drawn(seed: int, kind: str) -> tuple[FloatArray, FloatArray]:
     return risks, centre
 
 
-@settings(max_examples=60, derandomize=True)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kind", ["plain", "ties", "empty sites", "scales"])
+@settings(max_examples=10, derandomize=True)
 @given(
-    seed=st.integers(0, 2**32 - 1),
-    norm=st.sampled_from(NORMS),
-    radius=st.sampled_from([0.0, 1e-6, 0.03, 0.2, 0.7, 1.0, 1.5, 2.0, 50.0]),
-    kind=st.sampled_from(["plain", "ties", "empty sites", "scales"]),
+    seed=st.integers(0, 2**32 - 1), radius=st.sampled_from([0.2, 0.0, 1e-6, 0.03, 0.7, 1.0, 1.5, 2.0, 50.0])
 )
 def test_agrees_with_cvxpy(seed: int, norm: MixtureNorm, radius: float, kind: str) -> None:
     cp = pytest.importorskip("cvxpy", reason="the oracle of this test needs the extra 'reference'")

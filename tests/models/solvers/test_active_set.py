@@ -129,3 +129,12 @@ def test_what_cannot_be_solved_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert solve_by_active_sets(spoilt, _TOLERANCE) is None
     monkeypatch.setattr(active_set, "daqp", None)
     assert solve_by_active_sets(program, _TOLERANCE) is None
+
+
+@pytest.mark.parametrize("both", [0.0, 5.0])
+def test_multipliers_of_rows_that_hold_nothing_up_are_no_solution(both: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may cancel, so that feasibility and slopes see nothing of them: a bound that they prove is none."""
+    program = ConeProgram(np.ones(1), np.zeros(1), np.array([[1.0], [-1.0]]), np.ones(2), start=np.zeros(1))
+    told = {"lam": np.array([both, both])}
+    monkeypatch.setattr(active_set, "daqp", SimpleNamespace(solve=lambda *given, **named: (np.zeros(1), 0.0, 1, told)))
+    assert (solve_by_active_sets(program, _TOLERANCE) is None) == (both > 0.0)

@@ -22,6 +22,13 @@ def test_every_fold_is_asked_once_in_order(candidates: int, folds: int) -> None:
     assert asked == list(range(folds))
 
 
+def test_the_first_rungs_have_two_folds_and_half_of_the_rest() -> None:
+    """Rounded up, where candidates are many; few have one rung less."""
+    for folds, ends in ((4, (2, 3)), (5, (2, 4)), (8, (2, 5)), (9, (2, 6)), (10, (2, 6))):
+        assert tuple(rung.folds[-1] + 1 for rung in rungs(60, folds)) == (*ends, folds)
+        assert tuple(rung.folds[-1] + 1 for rung in rungs(9, folds)) == (2, folds)
+
+
 def test_a_race_is_counted_as_if_the_dearest_stayed() -> None:
     """Two heads; ten candidates with the lift of 7 features and one of 3, of which a third, four, stay for two folds.
 

@@ -125,3 +125,17 @@ def test_estimate_refuses() -> None:
             )
     with pytest.raises(ProblemError, match="at least four rows"):
         estimated_radius(np.zeros((3, 2)), np.ones(3), label_flip_cost=1, transport_norm="l2", confidence=0.9, seed=0)
+
+
+def test_what_a_target_moves_costs_as_much_as_it_moves() -> None:
+    """Of rows that differ in their targets alone; twice the targets at half the cost are the same problem."""
+    draw = np.random.default_rng(4)
+    rows, targets = np.zeros((40, 2)), draw.normal(size=40)
+
+    def radius(given: np.ndarray, cost: float) -> float:
+        return estimated_radius(
+            rows, given, label_flip_cost=cost, transport_norm="l2", confidence=0.9, seed=1, task="regression"
+        ).radius
+
+    assert radius(2.0 * targets, 0.5) == pytest.approx(radius(targets, 1.0))
+    assert radius(2.0 * targets, 1.0) == pytest.approx(2.0 * radius(targets, 1.0))

@@ -64,6 +64,10 @@ def test_subgradient_is_a_minorant(
         assert there >= plane - ROUNDING * (1 + abs(there))
         assert there >= sharper - ROUNDING * (1 + abs(there))
         assert sharper >= plane - ROUNDING * (1 + abs(plane))
+        # The same from the origin, as a server keeps it.
+        told = cut.offset(weights, dual_norm(weights[:n_features], norm)) + cut.slope @ other
+        told += cut.norm_weight * dual_norm(other[:n_features], norm) + swing @ np.abs(other[:n_features])
+        assert sharper - 1e-9 * (1 + abs(there)) <= told <= there + ROUNDING * (1 + abs(there))
 
 
 @settings(max_examples=100, derandomize=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -69,6 +71,16 @@ def test_the_risk_is_that_of_the_dual_with_every_label_written_out(
 ) -> None:
     problem = drawn(seed, norm, cost, weighted)
     assert site_risk(weights_of(seed), problem).value == pytest.approx(by_definition(weights_of(seed), problem), 1e-5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("only", range(CLASSES))
+def test_of_a_plant_of_one_class_the_planes_of_two_others_are_not_held_to_each_other(norm: str, only: int) -> None:
+    """Where labels do not flip, no row can have the label of one of them: the radius is worth less."""
+    problem = replace(drawn(only, norm, np.inf), labels=np.full(9, float(only)))
+    problem = replace(problem, spec=replace(problem.spec, radius=0.3))
+    for weights in (weights_of(only), np.array([3.0, 0.0, -1.0, 0.1, 0.3, -0.2]), np.array([3.0, 0, 6.0, 0, 0, 0])):
+        assert site_risk(weights, problem).value == pytest.approx(by_definition(weights, problem), 1e-5)
 
 
 @given(st.integers(0, 10**6), NORMS, COSTS)

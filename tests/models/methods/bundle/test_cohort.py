@@ -188,8 +188,12 @@ def test_after_a_plant_left_for_good_its_cohort_stands_anew(make_sites: MakeSite
     after.state, known = run.server.anew(run.state, 1), run.state.evidence
     assert not (after.state.evidence.cut_site == 1).any() and (after.state.evidence.cut_site == 0).sum() == 4 * 12
     np.testing.assert_array_equal(after.state.evidence.risks[:, 0], known.risks[:, 0])
+    assert np.isnan(after.state.evidence.risks[:, 1]).all(), "what the plants told together with the one that left"
+    assert (after.state.evidence.upper, after.state.evidence.lower, known.lower > 0) == (math.inf, 0.0, True)
     np.testing.assert_array_equal(after.state.points[0], known.best_point)
     assert after.until(60) <= 60
+    there = [weights[name] * site_risk(after.server.weights(after.state), site).value for name, site in left.items()]
+    assert after.certificates[-1].upper == pytest.approx(sum(there), abs=1e-9)
     best = optimum(left, [weights[name] for name in left])
     for certificate in after.certificates:
         assert certificate.lower <= best + 1e-9 and certificate.upper >= best - 1e-9

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
+from models.basics import FloatArray
+from models.cuts.evidence import with_answers
 from models.losses.catalogue import get_loss
-from models.methods.catalogue import get_method
-from models.methods.local_sgd.feddro import TiltedObjective
+from models.methods.catalogue import check_parameters, get_method
+from models.methods.local_sgd.feddro import TiltedObjective, kl_risk
 from models.methods.local_sgd.objectives.linear import LinearObjective
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import server_problem
@@ -39,3 +44,29 @@ def test_the_first_exchange_asks_for_the_inner_value_and_takes_no_step() -> None
         sizes.append(float(message["step_size"]))
         state = method.server.step(state, problem, {"a": method.site.answer(sites["a"], message, problem.parameters)})
     assert sizes == [0.0, problem.parameters["step_size"]]
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.4])
+def test_with_many_cuts_the_bound_is_near_the_optimum_and_not_above_it(mu: float) -> None:
+    """The worst mixture's least risk, less its price: the sites differ, so that the price is more than rounding."""
+    draw, loss, names = np.random.default_rng(3), get_loss("logistic"), ("a", "b")
+    labels = np.stack([LABELS, np.where(draw.uniform(size=20) < 0.5, LABELS, -LABELS)])
+    spec = RobustSpec(0.0, 1.0, loss=loss)
+    sites = {name: SiteProblem(FEATURES + 0.3 * g, labels[g], spec) for g, name in enumerate(names)}
+    method = get_method("feddro")
+    numbers = check_parameters(method, {"temperature": mu, "over_rows": 0.0})
+    problem = server_problem(sites, {"a": 0.9, "b": 0.1}, method, numbers, 1e-3)
+
+    def value(weights: FloatArray) -> float:
+        risks = [LinearObjective(loss).loss(weights, site.features, site.labels) for site in sites.values()]
+        return kl_risk(np.array(risks), problem.weights, mu)
+
+    found = minimize(value, np.zeros(3), tol=1e-12)
+    state = method.server.init(problem)
+    messages, evidence = method.server.messages(state, problem), state.evidence
+    for point in found.x + draw.normal(size=(60, 3)) * np.repeat([0.02, 0.2, 1.0], 20)[:, None]:
+        told = {name: method.site.answer(sites[name], {**messages[name], "point": point}, numbers) for name in names}
+        evidence = with_answers(evidence, problem, point, told)
+    server: Any = method.server
+    bounded = server.bounded(evidence, problem, state.memory, raised=True)
+    assert found.fun - 5e-3 <= bounded.lower <= found.fun + 1e-9 and bounded.upper >= found.fun - 1e-9

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,22 @@ def test_ratios_come_from_the_beta_distribution() -> None:
     ratios = [objective._partners(9, random)[0] for _ in range(5000)]
     assert np.mean(ratios) == pytest.approx(2 / 7, abs=0.01)
     assert np.var(ratios) == pytest.approx(10 / (49 * 8), abs=0.003)
+
+
+class OwnLabels(LinearObjective):
+    """A model whose mean mixed loss is that of the rows' own labels."""
+
+    def mixed_loss_and_gradient(self, weights: FloatArray, rows: Any, *drawn: Any) -> tuple[float, FloatArray]:
+        return float(rows[1].mean()), weights
+
+
+@pytest.mark.parametrize("count", [3, 9, 20])
+def test_every_row_counts_alike_in_the_mixed_loss_whatever_parts_the_ratios_are_drawn_for(count: int) -> None:
+    partners = (np.zeros((count, 2)), np.arange(count) ** 2.0)
+    objective = MixupObjective(OwnLabels(get_loss("logistic")), partners, 1.0, 1.0)
+    for seed in range(3):
+        found = objective.mixed_loss(WEIGHTS, np.random.default_rng(seed))
+        assert found == pytest.approx(float(partners[1].mean()))
 
 
 def test_targets_of_a_regression_are_mixed_themselves() -> None:

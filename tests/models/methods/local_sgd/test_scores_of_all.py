@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,19 @@ def test_a_point_counts_only_where_every_site_told_its_loss() -> None:
     states = exchanges(method, problem, 4, away={0: "plant-1", 1: "plant-1", 2: "plant-0", 3: "plant-2"})
     assert method.server.certificate(states[-1]) == Certificate(math.inf, -math.inf, 0.8)
     assert np.array_equal(method.server.weights(states[-1]), states[-1].memory["point"])
+
+
+def test_where_the_objective_changes_in_a_run_the_best_point_is_judged_by_the_new_one() -> None:
+    """As where Scaff-PD-IA chooses its phi: a value by the old one would keep better points out, or others in."""
+    method = method_of(get_method("scaff-pd-ia"), NETWORK, 2, seed=1)
+    problem = problem_of(method, NETWORK)
+    server: Any = method.server
+    rule, state = server.certified.rule, exchanges(method, problem, 6)[-1]
+    assert rule.asked(state.memory) is not None and math.isfinite(state.value)
+    changed = replace(state, memory={**state.memory, "phi": np.array(0.6)})
+    judged = method.server.step(changed, problem, {})
+    expected = replace(rule.ambiguity(problem), phi=0.6).largest(state.risks)
+    assert judged.value == pytest.approx(expected) and abs(expected - state.value) > 1e-3
 
 
 def test_a_softmax_regression_keeps_its_bounds_and_a_network_starts_by_its_seed() -> None:

@@ -30,6 +30,17 @@ def test_a_large_radius_is_met_as_one_that_still_holds_the_weights_at_zero(make_
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("far", "flip_cost"), [(1e5, np.inf), (1.0, 1e5)], ids=["a far centre", "dear flips"])
+def test_a_large_radius_is_not_cut_below_what_centre_or_flips_take(make_site, objective, norm, far, flip_cost):
+    """The centre is far enough to move the weights all the same; a label that flips takes some of the radius."""
+    site, centre = make_site(60, norm=norm, flip_cost=flip_cost, positive=0.9), far * np.linspace(-1.0, 2.0, 6)
+    site = replace(site, spec=replace(site.spec, radius=4e3))
+    found = robust_prox(site, centre, 0.1)
+    assert found.value == pytest.approx(objective(found.point, site, centre, 0.1, 0.0), rel=1e-9)
+    assert bool(np.abs(found.point[:5]).max() > 1.0) == (far > 1.0)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("n", [60, 2_000])
 def test_the_coefficients_of_the_rows_are_those_of_the_slope(make_site, norm, n):
     """What the slope is beside them is the part of the norm."""

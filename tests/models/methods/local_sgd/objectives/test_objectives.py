@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,22 @@ def test_a_mixed_loss_is_the_two_labels_losses_of_the_mixed_rows(objective: Obje
     )
     assert found[0] == pytest.approx(general[0], rel=1e-12)
     np.testing.assert_allclose(found[1], general[1], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("dropout", [0.2, 0.5])
+def test_units_that_stay_make_up_for_those_that_are_dropped(dropout: float) -> None:
+    """Where chance drops none, all count for more: so the scores are those of all units on the mean over the draws."""
+    objective, plain = (NetworkObjective(3, hidden=6, dropout=share) for share in (dropout, 0.0))
+    weights = np.random.default_rng(2).normal(size=objective.size(4))
+    _, _, outer, _ = objective.layers(raised := weights.copy(), 4)
+    outer /= 1.0 - dropout
+
+    class DropsNone(np.random.Generator):
+        def random(self, size: Any = None, *terms: Any, **named: Any) -> Any:
+            return np.full(size, 0.999)
+
+    found, _ = objective.loss_and_gradient(weights, FEATURES, CLASSES, DropsNone(np.random.PCG64(0)))
+    assert found == pytest.approx(plain.loss(raised, FEATURES, CLASSES), rel=1e-12)
 
 
 def test_dropout_has_the_gradient_of_the_network_that_is_left() -> None:
