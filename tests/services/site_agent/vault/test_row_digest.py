@@ -52,6 +52,13 @@ def test_another_secret_plant_or_contract_gives_another() -> None:
     assert len(set(others)) == len(others)
 
 
+def test_another_release_gives_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it answers may differ in the last digits, and what another release told holds for none of it."""
+    before = told()
+    monkeypatch.setattr("services.site_agent.vault.row_digest._release", lambda: "0.0.1")
+    assert told() != before
+
+
 def joined(site: Any, run: str, **terms: Any) -> str:
     return str(site.ask("join", run_id=run, spec=TrainingSpec.model_validate(terms)).data_digest)
 
