@@ -63,6 +63,18 @@ def joined(site: Any, run: str, **terms: Any) -> str:
     return str(site.ask("join", run_id=run, spec=TrainingSpec.model_validate(terms)).data_digest)
 
 
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+@pytest.mark.parametrize("tells", [True, False])
+def test_whether_anything_changed_is_told_as_the_policy_says_in_either_mode(
+    make_site: Any, reveal: str, tells: bool
+) -> None:
+    site = make_site(policy=SitePolicy(
+        methods=("level-bundle",), asset_types=("pump",), messages=("join",), reveal=("sums", "each site"),
+        tell_unchanged=tells,
+    ))
+    assert bool(site.ask("join", reveal=reveal).data_digest) == tells
+
+
 @pytest.fixture
 def site(make_site: Any) -> Any:
     return make_site(policy=SitePolicy(
