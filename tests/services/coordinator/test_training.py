@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.one_vs_rest import OneVsRestServer
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import RefusalCode, Task
 from services.coordinator.asking.ports import RawAnswer
@@ -42,6 +43,20 @@ def test_four_honest_plants_make_a_model_with_a_certificate(works: Any) -> None:
     assert works.store.get_run(run.run_id).excluded == ()
     assert {answer for site in works.plants for answer in answers_of(works, site)} == {("accepted", "")}
     assert set(works.transport.deadlines) == {7.0}, "every question has the plan's deadline"
+
+
+def test_the_lower_bound_that_is_told_is_the_one_that_others_can_prove(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ballast verify` would refuse a version that says more than what it carries."""
+    carried = OneVsRestServer.carried_proofs
+
+    def weaker(self: Any, *given: Any) -> Any:
+        return tuple(replace(each, lower=each.lower - 0.01) for each in carried(self, *given))
+
+    monkeypatch.setattr(OneVsRestServer, "carried_proofs", weaker)
+    trained = works.train(works.run())
+    assert trained.proofs and trained.certificate.lower == sum(each.lower for each in trained.proofs)
 
 
 @pytest.mark.parametrize("failure", ["absent", "late"])

@@ -33,6 +33,9 @@ def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> 
     settings = Settings.load(tmp_path, said)
     assert settings.nats_servers == tuple(three.split(","))
     assert settings.nats_authority == tmp_path / "ca.pem"
+    del said["BALLAST_NATS_CA_FILE"]
+    assert Settings.load(tmp_path, said).nats_authority is None, "the system's, and not that of a server of ours"
+    assert Settings.load(tmp_path, {}).nats_authority == tmp_path / "nats" / "ca.pem"
 
 
 def test_a_file_of_another_editor_is_read_or_told_in_one_line(tmp_path: Path) -> None:
