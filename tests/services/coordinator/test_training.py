@@ -45,6 +45,20 @@ def test_four_honest_plants_make_a_model_with_a_certificate(works: Any) -> None:
     assert set(works.transport.deadlines) == {7.0}, "every question has the plan's deadline"
 
 
+def test_who_joins_with_what_cannot_be_is_left_to_the_plans_patience(works: Any) -> None:
+    """It may be its first reading of a table that is written just then; in a round it would be out for good."""
+    def none(task: Task, said: Any) -> Any:
+        return said | {"n_samples": np.array(0.0)} if task.kind == "join" else said
+
+    works.plants["plant-2"].falsify = none
+    run = works.join(works.run(min_sites=3))
+    assert [(each.site_id, each.status, each.code) for each in run.absentees] == [("plant-2", "rejected", "implausible")]
+    asked = len(works.transport.deadlines)
+    with pytest.raises(TooFewSitesError, match="3 of the 4 sites .*plant-2: it joined with a n_samples that cannot"):
+        works.join(works.run(min_sites=4, absence_patience_seconds=0.05))
+    assert len(works.transport.deadlines) > asked + 1, "asked again as long as that lasts"
+
+
 def test_the_lower_bound_that_is_told_is_the_one_that_others_can_prove(
     works: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
