@@ -51,8 +51,8 @@ def test_who_joins_with_what_cannot_be_is_left_to_the_plans_patience(works: Any)
         return said | {"n_samples": np.array(0.0)} if task.kind == "join" else said
 
     works.plants["plant-2"].falsify = none
-    run = works.join(works.run(min_sites=3))
-    assert [(each.site_id, each.status, each.code) for each in run.absentees] == [("plant-2", "rejected", "implausible")]
+    (away,) = works.join(works.run(min_sites=3)).absentees
+    assert (away.site_id, away.status, away.code) == ("plant-2", "rejected", "implausible")
     asked = len(works.transport.deadlines)
     with pytest.raises(TooFewSitesError, match="3 of the 4 sites .*plant-2: it joined with a n_samples that cannot"):
         works.join(works.run(min_sites=4, absence_patience_seconds=0.05))
