@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
+from services.verification import certificate_file
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
 from tests.services.verification.drawn import RUN
@@ -120,3 +121,12 @@ def test_a_site_that_is_named_twice_is_no_two_plants() -> None:
     assert read_certificate(write_certificate(certificate)).plants == ("plant-0", "plant-1")
     with pytest.raises(InvalidInputError, match="a certificate needs sites, each once"):
         read_certificate(write_certificate(replace(certificate, site_ids=("plant-1", "plant-1"))))
+
+
+def test_a_certificate_of_another_schema_is_not_read_as_one_of_this(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, _ = told([(0, 0.0, [0.0], 0.1)], [1.0], shares=[1.0])
+    with monkeypatch.context() as later:
+        later.setattr(certificate_file, "SCHEMA", "ballast.certificate/2")
+        data = write_certificate(certificate)
+    with pytest.raises(InvalidInputError, match="its schema must be 'ballast.certificate/1'"):
+        read_certificate(data)
