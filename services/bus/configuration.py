@@ -12,7 +12,8 @@ from services.process.private_files import write_whole
 from services.process.settings import bracketed
 
 COORDINATOR_INBOX = "_COORD"
-RESPONSE_WINDOW = "60m"
+RESPONSE_WINDOW = "24h"
+"""As long as a plan may wait for an answer: a later one the server refuses, and its plant would make it again."""
 MOST_SUBSCRIPTIONS = 64
 """Of one connection; a plant has one and the coordinator a few. The server keeps each, and would keep millions."""
 

@@ -24,7 +24,8 @@ def running_pid(files: BusFiles) -> int | None:
     """Process id of the running embedded server, or None."""
     try:
         pid = int(files.pid.read_text())
-        os.kill(pid, 0)
+        if not _may_be_told(pid):
+            return None  # the number was given to another user's program since
         program, state = Path(f"/proc/{pid}/comm"), Path(f"/proc/{pid}/stat")
         if program.exists() and program.read_text().strip() != "nats-server":
             return None  # the number was given to another program since
@@ -33,6 +34,15 @@ def running_pid(files: BusFiles) -> int | None:
     except (FileNotFoundError, ValueError, ProcessLookupError):
         return None
     return pid
+
+
+def _may_be_told(pid: int) -> bool:
+    """Whether a process is one that this user may send signals to; ``ProcessLookupError`` where there is none."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return False
+    return True
 
 
 def reload(files: BusFiles) -> None:

@@ -51,7 +51,7 @@ _LISTS = frozenset({"servers", "plant_servers", "host_names"})
 def add_environment(values: dict[str, Any], environment: Mapping[str, str]) -> dict[SettingPath, str]:
     """Put into ``values`` what the environment says; the variable that said each, by the setting's place.
 
-    ``InvalidInputError`` where a variable names a file that cannot be read, or stands beside one that does.
+    ``InvalidInputError`` where a variable names a file that cannot be read or is empty, or stands beside one that does.
     """
     said = {}
     for variable, path in ENVIRONMENT.items():
@@ -88,9 +88,12 @@ def _said(variable: str, environment: Mapping[str, str]) -> str | None:
     if text:
         raise InvalidInputError(f"give {variable} or {variable + IN_A_FILE}, not both")
     try:
-        return Path(file).read_text(encoding="utf-8").strip()
+        found = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{variable + IN_A_FILE} names {file}, which cannot be read: {error}") from None
+    if not found:
+        raise InvalidInputError(f"{variable + IN_A_FILE} names {file}, which is empty")
+    return found
 
 
 def _put(values: dict[str, Any], path: SettingPath, text: str) -> bool:

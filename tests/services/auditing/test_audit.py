@@ -51,6 +51,10 @@ def test_the_verdict_is_the_auditors_and_names_the_liar(found: tuple[Cohort, Aud
     forged["findings"][0]["site"] = "plant-1"
     with pytest.raises(NotProvenError, match="not signed by the auditor"):
         read_verdict(json.dumps(forged).encode(), cohort.auditor, cohort.cohort)
+    told = json.loads(verdict.text())
+    for change in ({"rounds": [*told["rounds"], 9]}, {"findings": []}, {"run_id": "f" * 32}, {"cohort": "0" * 64}):
+        with pytest.raises(NotProvenError, match="not signed by the auditor"):
+            read_verdict(json.dumps(told | change).encode(), cohort.auditor, cohort.cohort)
     elsewhere = cohort.cohort.model_copy(update={"name": "cohort-2"})
     with pytest.raises(NotProvenError, match="another run or cohort"):
         read_verdict(verdict.text(), cohort.auditor, elsewhere)

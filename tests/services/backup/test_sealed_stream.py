@@ -8,6 +8,7 @@ import tarfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nacl.pwhash import argon2id
 
 from services.backup import archive
 from services.backup.sealed_stream import (
@@ -33,6 +34,12 @@ def sealed(content: bytes, word: str = WORD) -> bytes:
     writer.write(content)
     writer.close()
     return file.getvalue()
+
+
+def test_a_try_of_a_passphrase_costs_what_libsodium_holds_for_secrets_that_lie_about() -> None:
+    """A backup is kept for years: whoever finds it may try for as long, with as many machines."""
+    assert KeyCost() == KeyCost(argon2id.OPSLIMIT_MODERATE, argon2id.MEMLIMIT_MODERATE)
+    assert KeyCost().operations >= 3 and KeyCost().memory >= 256 * 2**20
 
 
 def opened(data: bytes, word: str = WORD) -> bytes:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, text
 
 from services.backup import tables
 from services.backup.home_files import below, files_of
@@ -67,6 +67,8 @@ def test_rows_are_the_same_on_the_other_server(
             with each.database.read() as session:
                 row = session.scalars(select(RunRow)).one()
                 rows.append(repr({name: getattr(row, name) for name in RunRow.__table__.columns.keys()}))
+            with each.engine.connect() as connection:  # a document that is not there is none, and not JSON's null
+                assert connection.scalar(text("SELECT count(*) FROM runs WHERE leaving IS NULL")) == 1
         assert rows[0] == rows[1] and "-0.0" in rows[0] and repr(AT.astimezone(UTC)) in rows[0]
         with copy.database.write() as session:
             note(session, "run.begun", plan="weekly", run_id="a" * 32)

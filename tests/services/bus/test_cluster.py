@@ -219,6 +219,11 @@ def test_a_cluster_is_made_once_and_its_servers_have_names_of_their_own(tmp_path
     make_cluster(tmp_path, [Member("a", ("x",))])
     with pytest.raises(ConflictError, match="already"):
         make_cluster(tmp_path, [Member("b", ("y",))])
+    for gone in ("coordinator.nk", "ca.pem"):
+        (tmp_path / gone).rename(tmp_path / "aside")
+        with pytest.raises(ConflictError, match="already"):
+            make_cluster(tmp_path, [Member("b", ("y",))])
+        (tmp_path / "aside").rename(tmp_path / gone)
 
 
 @pytest.mark.parametrize(

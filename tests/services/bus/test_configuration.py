@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from annotated_types import Le
 
-from services.bus.configuration import BusFiles, ClusterPart, users_text, write_server
+from services.bus.configuration import RESPONSE_WINDOW, BusFiles, ClusterPart, users_text, write_server
 from services.contracts.errors import ConflictError
 from services.contracts.keys.signing import new_seed_file
+from services.contracts.plans.plan import Plan
 
 
 @pytest.fixture
@@ -29,9 +31,14 @@ def test_a_site_hears_its_own_tasks_answers_each_once_and_says_hello(keys: list[
     for site, key in (("plant-1", one), ("plant-2", other)):
         assert found[key] == (
             f'publish: ["hello.{site}"], subscribe: ["site.{site}.task"], '
-            'allow_responses: { max: 1, expires: "60m" }'
+            'allow_responses: { max: 1, expires: "24h" }'
         )
     assert len(found) == 4
+
+
+def test_the_server_takes_an_answer_for_as_long_as_a_plan_may_wait_for_it() -> None:
+    (longest,) = (each.le for each in Plan.model_fields["round_deadline_seconds"].metadata if isinstance(each, Le))
+    assert RESPONSE_WINDOW == f"{longest / 3600:g}h"
 
 
 def test_while_a_key_is_changed_both_of_a_site_may_do_the_same(keys: list[str]) -> None:

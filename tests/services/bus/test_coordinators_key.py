@@ -44,3 +44,14 @@ def test_a_change_that_was_cut_left_the_key_and_is_made_over(
     assert [(each.former, each.next) for each in server.coordinator_line(files)] == [(first, key)]
     assert server.coordinator_keys(files, datetime.now(UTC)) == f"{key} {first}"
     assert os.listdir(files.folder).count("coordinator.nk.new") == 0
+
+
+@pytest.mark.parametrize("standing", [None, (), ("b" * 64, "a" * 64)])
+def test_of_a_stolen_key_the_statement_says_what_stood(tmp_path: Path, standing: tuple[str, ...] | None) -> None:
+    """Without it the thief's versions would be good to whoever trusts the next key; with none nothing of it stands."""
+    files, until = BusFiles(tmp_path), datetime.now(UTC) + timedelta(hours=1)
+    new_seed_file(files.coordinator_seed)
+    server.rotate_coordinator(files, until, standing)
+    (change,) = server.coordinator_line(files)
+    assert (change.stolen, change.standing) == (standing is not None, tuple(sorted(standing or ())))
+    assert change.former_until == (until if standing is None else change.at)

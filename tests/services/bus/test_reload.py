@@ -51,6 +51,21 @@ def test_what_counts_is_the_last_that_the_log_says(files: BusFiles, log: str, wh
     assert reload.refused_reload(files) == why
 
 
+def test_a_number_that_is_another_users_process_now_is_no_server(
+    files: BusFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart of the host the number of before may be any process of the system's."""
+    def refused(pid: int, number: int) -> None:
+        assert (pid, number) == (1, 0)
+        raise PermissionError(1, "Operation not permitted")
+
+    files.pid.write_text("1\n")
+    if os.geteuid() == 0:
+        monkeypatch.setattr(os, "kill", refused)
+    assert reload.running_pid(files) is None
+    reload.reload(files)
+
+
 def running(monkeypatch: pytest.MonkeyPatch, files: BusFiles, said: str) -> None:
     """A server that says this when it is told to read its configuration."""
     def told(pid: int, number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.one_vs_rest import OneVsRestServer
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import RefusalCode, Task
 from services.coordinator.asking.ports import RawAnswer
@@ -42,6 +43,34 @@ def test_four_honest_plants_make_a_model_with_a_certificate(works: Any) -> None:
     assert works.store.get_run(run.run_id).excluded == ()
     assert {answer for site in works.plants for answer in answers_of(works, site)} == {("accepted", "")}
     assert set(works.transport.deadlines) == {7.0}, "every question has the plan's deadline"
+
+
+def test_who_joins_with_what_cannot_be_is_left_to_the_plans_patience(works: Any) -> None:
+    """It may be its first reading of a table that is written just then; in a round it would be out for good."""
+    def none(task: Task, said: Any) -> Any:
+        return said | {"n_samples": np.array(0.0)} if task.kind == "join" else said
+
+    works.plants["plant-2"].falsify = none
+    (away,) = works.join(works.run(min_sites=3)).absentees
+    assert (away.site_id, away.status, away.code) == ("plant-2", "rejected", "implausible")
+    asked = len(works.transport.deadlines)
+    with pytest.raises(TooFewSitesError, match="3 of the 4 sites .*plant-2: it joined with a n_samples that cannot"):
+        works.join(works.run(min_sites=4, absence_patience_seconds=0.05))
+    assert len(works.transport.deadlines) > asked + 1, "asked again as long as that lasts"
+
+
+def test_the_lower_bound_that_is_told_is_the_one_that_others_can_prove(
+    works: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ballast verify` would refuse a version that says more than what it carries."""
+    carried = OneVsRestServer.carried_proofs
+
+    def weaker(self: Any, *given: Any) -> Any:
+        return tuple(replace(each, lower=each.lower - 0.01) for each in carried(self, *given))
+
+    monkeypatch.setattr(OneVsRestServer, "carried_proofs", weaker)
+    trained = works.train(works.run())
+    assert trained.proofs and trained.certificate.lower == sum(each.lower for each in trained.proofs)
 
 
 @pytest.mark.parametrize("failure", ["absent", "late"])

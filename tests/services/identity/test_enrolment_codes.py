@@ -38,6 +38,14 @@ def code_of(asked: EnrolmentRequest, stored: Any, now: datetime = NOW) -> str:
     return refused.value.code
 
 
+def test_a_code_is_over_at_its_end_for_who_lists_it_as_for_who_shows_it() -> None:
+    made = issued()
+    before, asked = NOW + DAY - timedelta(microseconds=1), request(made.text)
+    assert made.stored.record.state_at(before) == "open" and check_code(asked, made.stored, before)
+    assert made.stored.record.state_at(NOW + DAY) == "expired"
+    assert code_of(asked, made.stored, NOW + DAY) == "code_expired"
+
+
 def test_a_code_reads_back_and_its_secret_is_not_stored() -> None:
     made = issued()
     code = read_code(f" {made.text[:40]}\n{made.text[40:]} ")

@@ -142,6 +142,30 @@ def test_keys_that_are_not_for_this_are_left_out(issuer: LocalIssuer) -> None:
     assert verifier(issuer).bearer(issuer.token({"kid": None})).role is Role.OPERATOR  # the only one that fits
 
 
+def test_of_keys_of_two_curves_that_of_the_algorithm_is_taken(issuer: LocalIssuer) -> None:
+    issuer.keys = {"a": ECKey.generate_key("P-384"), "b": ECKey.generate_key("P-256")}
+    checks = verifier(issuer, algorithms=["ES256", "ES384"])
+    assert checks.bearer(issuer.token({"kid": None})).role is Role.OPERATOR
+
+
+def test_nobody_is_asked_whom_an_issuer_sends_us_to(issuer: LocalIssuer, shared: LocalIssuer) -> None:
+    class Sends(issuer.server.RequestHandlerClass):  # type: ignore[name-defined,misc]
+        def do_GET(self) -> None:
+            if self.path != "/keys":
+                super().do_GET()
+                return
+            self.send_response(302)
+            self.send_header("Location", f"{shared.url}/keys")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    issuer.server.RequestHandlerClass = Sends
+    shared.asked.clear()
+    with pytest.raises(UnavailableError, match="its answer, of status 302, is no JSON object"):
+        verifier(issuer).bearer(shared.token(iss=issuer.url))
+    assert shared.asked == []
+
+
 def _short_key() -> bytes:
     from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

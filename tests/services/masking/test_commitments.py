@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,14 @@ import pytest
 
 from services.contracts.wire.masking import MaskingError
 from services.masking import committer
-from services.masking.commitments import check_commitment, check_signature, disagreeing, opened_words, signed
+from services.masking.commitments import (
+    check_commitment,
+    check_signature,
+    disagreeing,
+    opened_words,
+    signed,
+    statement,
+)
 from services.masking.committer import Committer
 from services.masking.masks import words_from_bytes
 from services.masking.unmasking import deliveries
@@ -78,6 +86,16 @@ def test_the_server_refuses_a_commitment_to_anything_else(sent: Sent) -> None:
     refused("of another self-mask", signed(bound.model_copy(update={"self_mask": bytes(32)}), sign))
     refused("of another cohort", signed(bound.model_copy(update={"cohort": "0" * 64}), sign))
     refused("of another round", signed(bound.model_copy(update={"round": 2}), sign))
+
+
+def test_a_signature_says_of_what_kind_of_message_it_is(sent: Sent) -> None:
+    """What a plant signed as one thing must never stand for another that has the same fields."""
+    _, _, committers, answers = sent
+    name, (_, bound) = next(iter(answers.items()))
+    (opening,) = committers[name].openings((1,))
+    said = [json.loads(statement(each)) for each in (bound, opening)]
+    assert [each["ballast"] for each in said] == ["Commitment", "Opening"]
+    assert all("signature" not in each and each["round"] == 1 for each in said)
 
 
 def test_a_pair_that_agreed_on_no_mask_is_seen_before_the_sum(sent: Sent) -> None:

@@ -64,6 +64,16 @@ def test_a_fresh_measurement_is_of_none_of_the_plants(drawn):
     assert not np.isclose([plant.operating_speed[0] for plant in plants], fresh["operating_speed"]).any()
 
 
+def test_no_plant_measures_what_another_does(drawn):
+    """Neither its operating points nor the wear of its pumps, whatever their means are."""
+    told = measure([PlantRequest(("healthy",) * 6, 1e-3, site) for site in (0, 1)], seed=3)
+    steps = [np.diff(each.operating_load) for each in told]
+    assert np.abs(steps[0] - steps[1]).min() > 1e-9
+    (batch,) = drawn
+    wear = batch.leak_area.reshape(3, 2, 6)
+    assert np.abs(wear[:, 0] - wear[:, 1]).min() > 0.0
+
+
 def test_the_same_seed_gives_the_same_measurements(two_plants):
     healthy = ("healthy",) * 20
     requests = [PlantRequest(healthy, 1e-3, 0), PlantRequest((*healthy, *(("leak",) * 4)), 1e-2, 1)]

@@ -62,6 +62,12 @@ def cache(shelf: Shelf, clock: Clock) -> PredictorCache:
     return PredictorCache(shelf, recheck_seconds=1.0, most_versions=3, clock=clock)
 
 
+def test_every_predictor_abstains_where_the_cache_was_told_to(shelf: Shelf) -> None:
+    found = PredictorCache(shelf, abstain_below_radius=1e9).diagnoser("pump")
+    (told,) = found.diagnose([{each.name: each.low for each in found.version.asset_type.features}])
+    assert told.abstained and "below the asked 1e+09" in told.reason
+
+
 def test_within_a_second_nothing_is_asked(cache: PredictorCache, shelf: Shelf, clock: Clock) -> None:
     first = cache.get("pump")
     clock.now += 0.99

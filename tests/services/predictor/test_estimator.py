@@ -132,6 +132,8 @@ def test_the_conformal_interval_stands_beside_markovs_and_both_are_cut_to_the_ra
     assert told.conformal.high == pytest.approx(told.value + size)
     assert told.conformal.low == pytest.approx(max(told.value - size, 1.0))
     assert told.interval.high - told.interval.low > told.conformal.high - told.conformal.low
+    (other,) = Estimator(version).estimate([sample], confidence=0.6, coverage=0.8)
+    assert other.conformal is not None and (other.interval.confidence, other.conformal.confidence) == (0.6, 0.8)
     assert told.abstained and "farther from the middle" in told.reason
     (centre,) = Estimator(version).estimate([middle(version)])
     assert not told.conformal.low < 1.0 and centre.value >= 1.0

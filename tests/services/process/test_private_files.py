@@ -74,6 +74,24 @@ def test_a_file_is_written_whole_or_what_stood_there_stays(tmp_path: Path, monke
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"two", ["file"])
 
 
+def test_a_file_has_its_name_once_its_content_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut would leave an empty file in the place of the users, or of the settings, of before."""
+    steps, sync, put = list[tuple[str, int]](), os.fsync, os.replace
+
+    def forced(descriptor: int) -> None:
+        sync(descriptor)
+        steps.append(("forced", os.fstat(descriptor).st_size))
+
+    def named(source: Path, target: Path) -> None:
+        steps.append(("named", source.stat().st_size))
+        put(source, target)
+
+    monkeypatch.setattr(os, "fsync", forced)
+    monkeypatch.setattr(os, "replace", named)
+    write_whole(tmp_path / "file", b"three")
+    assert steps == [("forced", 5), ("named", 5)]
+
+
 def test_what_is_no_file_is_written_into(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     end = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)

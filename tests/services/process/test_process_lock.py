@@ -41,3 +41,5 @@ def test_who_holds_it_shows_life_from_the_beginning_on(tmp_path: Path) -> None:
         assert idle_seconds(path) > 3600
         show_life(path)
         assert idle_seconds(path) < 3600
+        os.utime(path, (4e9, 4e9))
+        assert idle_seconds(path) == 0.0, "the clock was put back since"

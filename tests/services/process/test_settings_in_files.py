@@ -27,12 +27,23 @@ def test_a_file_that_is_not_there_is_one_line_without_its_content(tmp_path: Path
         Settings.load(tmp_path, {"BALLAST_DATABASE_URL_FILE": str(tmp_path / "none")})
 
 
+def test_an_empty_file_is_no_word_that_the_default_holds(tmp_path: Path) -> None:
+    """A secret that was not written yet would begin a second, empty store beside the service's own."""
+    (tmp_path / "url").write_text("\n")
+    with pytest.raises(InvalidInputError, match="BALLAST_DATABASE_URL_FILE names .*, which is empty"):
+        Settings.load(tmp_path, {"BALLAST_DATABASE_URL_FILE": str(tmp_path / "url")})
+    assert Settings.load(tmp_path, {"BALLAST_DATABASE_URL_FILE": ""}).database.startswith("sqlite:")
+
+
 def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> None:
     three = "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222"
     said = {"BALLAST_NATS_SERVERS": three, "BALLAST_NATS_CA_FILE": str(tmp_path / "ca.pem")}
     settings = Settings.load(tmp_path, said)
     assert settings.nats_servers == tuple(three.split(","))
     assert settings.nats_authority == tmp_path / "ca.pem"
+    del said["BALLAST_NATS_CA_FILE"]
+    assert Settings.load(tmp_path, said).nats_authority is None, "the system's, and not that of a server of ours"
+    assert Settings.load(tmp_path, {}).nats_authority == tmp_path / "nats" / "ca.pem"
 
 
 def test_a_file_of_another_editor_is_read_or_told_in_one_line(tmp_path: Path) -> None:

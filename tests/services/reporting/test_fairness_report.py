@@ -126,7 +126,10 @@ def test_the_champion_stands_beside_it() -> None:
     changes = {change.index: change for change in report.changes}
     assert report.champion_version == "1"
     assert changes["relative_unfairness"].better and changes["relative_unfairness"].champion == 4.0
-    assert not fairness_report(champion, champion).changes
+    own = fairness_report(champion, version("1", {"a": 1.0, "b": 4.0}))
+    assert own.champion_version is None and not own.changes, "no version stands beside itself, read anew or not"
+    nearly = fairness_report(champion, version("0", {"a": 1.0 + 4e-16, "b": 4.0 + 4e-15}))
+    assert nearly.changes and not any(each.better for each in nearly.changes), "last digits are no progress"
     judged_by_risk, too = version("2", {"a": 1.0, "b": 3.0}, {"a": 0.2, "b": 0.4}), version("1", {"a": 1.0, "b": 4.0})
     assert {change.basis for change in fairness_report(judged_by_risk, too).changes} == {"loss"}, "it has no risks"
 

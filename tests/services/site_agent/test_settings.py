@@ -103,6 +103,9 @@ def test_the_default_policy_is_what_its_text_says(path: Path) -> None:
     assert policy.messages == get_args(Kind)
     assert (policy.reveal, policy.own_scores, policy.min_cohort) == (("sums",), False, 3)
     assert (policy.exposure_limit, policy.allow_unaccounted) == (0.0, True)
+    lists = {"methods", "asset_types", "messages"}
+    held = policy.model_dump(exclude=lists)
+    assert held == SitePolicy().model_dump(exclude=lists), "what it states is what holds where a line is taken out"
     path.write_text(default_policy_text(("pump",), own_scores=True, seen_alone=True))
     assert (SitePolicy.from_toml(path).reveal, SitePolicy.from_toml(path).own_scores) == (("sums", "each site"), True)
     assert (policy.min_samples, policy.max_rounds_per_run) == (20, None)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.contracts.errors import InvalidInputError
+from services.verification import certificate_file
 from services.verification.bounds import lower_bound
-from services.verification.certificate_file import CertificateFile, Head
+from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
 from tests.services.verification.drawn import RUN
 
 
@@ -105,3 +107,26 @@ def test_multipliers_that_bound_no_best_weights_prove_nothing(around: list[float
     """F(w, v) = max(1 + w + v/100, 1 - w + v/100, 0) is 0 where v is far below 0."""
     certificate, head = told([(0, 1.0, [1.0, 0.01], 0.0), (0, 1.0, [-1.0, 0.01], 0.0)], [0.4, 0.4], shares=[1.0])
     assert lower_bound(certificate, replace(head, around=np.array(around)), 1.0) == 0.0
+
+
+@pytest.mark.parametrize("site", [-1, 2])
+def test_a_cut_of_a_site_that_is_not_named_is_none_of_the_last_ones(site: int) -> None:
+    certificate, _ = told([(0, 0.0, [0.0], 0.1), (site, 1.0, [0.0], 0.1)], [0.0, 1.0], shares=[0.5, 0.5])
+    with pytest.raises(InvalidInputError, match="a cut of the certificate is of a site that it does not name"):
+        read_certificate(write_certificate(certificate))
+
+
+def test_a_site_that_is_named_twice_is_no_two_plants() -> None:
+    certificate, _ = told([(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)], [0.0, 1.0], shares=[0.5, 0.5])
+    assert read_certificate(write_certificate(certificate)).plants == ("plant-0", "plant-1")
+    with pytest.raises(InvalidInputError, match="a certificate needs sites, each once"):
+        read_certificate(write_certificate(replace(certificate, site_ids=("plant-1", "plant-1"))))
+
+
+def test_a_certificate_of_another_schema_is_not_read_as_one_of_this(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, _ = told([(0, 0.0, [0.0], 0.1)], [1.0], shares=[1.0])
+    with monkeypatch.context() as later:
+        later.setattr(certificate_file, "SCHEMA", "ballast.certificate/2")
+        data = write_certificate(certificate)
+    with pytest.raises(InvalidInputError, match="its schema must be 'ballast.certificate/1'"):
+        read_certificate(data)

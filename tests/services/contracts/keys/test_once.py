@@ -55,3 +55,20 @@ def test_a_file_that_is_there_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (path.read_bytes(), os.listdir(tmp_path), stat.S_IMODE(path.stat().st_mode)) == (b"one", ["key"], 0o600)
     with pytest.raises(ConflictError, match="a key is never overwritten"):
         new_seed_file(path)
+
+
+def test_a_key_has_its_name_once_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty file by the name of a key would end each later start, and the key would be gone."""
+    steps, sync, put = list[tuple[str, int]](), os.fsync, os.link
+
+    def forced(descriptor: int) -> None:
+        sync(descriptor)
+        steps.append(("forced", os.fstat(descriptor).st_size))
+
+    def named(source: Path, target: Path) -> None:
+        steps.append(("named", source.stat().st_size))
+        put(source, target)
+
+    monkeypatch.setattr(os, "fsync", forced)
+    monkeypatch.setattr(os, "link", named)
+    assert written_once(tmp_path / "key", b"three") and steps == [("forced", 5), ("named", 5)]

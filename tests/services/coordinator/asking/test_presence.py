@@ -138,3 +138,26 @@ def test_a_second_agent_that_comes_when_the_first_was_long_counted_is_counted_to
 
     asyncio.run(come_and_say())
     assert counts == [1, 2] and words == [ROLL, ROLL, TWINS]
+
+
+def test_an_agent_that_began_anew_is_no_twin_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who says hello after the roll was called is there: a plant that restarts is not told to stop one of two."""
+    monkeypatch.setattr(presence, "ANSWER_SECONDS", 0.0)
+    there, counts, words = ["one"], list[int](), list[bytes]()
+
+    async def begin_anew() -> None:
+        async def say(site_id: str, word: bytes) -> None:
+            words.append(word)
+            for instance in there if word == ROLL else ():
+                roll.hear(Hello(site_id=site_id, version="1", instance=instance))
+
+        roll = presence.Roll(cast(NatsTransport, SimpleNamespace(say=say)), lambda _, agents: counts.append(agents))
+        for instance in ("one", "two"):
+            there[:] = [instance]
+            roll.hear(Hello(site_id="plant-1", version="1", instance=instance))
+            await asyncio.gather(*roll._calls.values())
+            await asyncio.sleep(0)
+            assert roll.is_alone("plant-1")
+
+    asyncio.run(begin_anew())
+    assert counts == [1, 1] and words == [ROLL, ROLL]

@@ -11,8 +11,10 @@ import pytest
 
 from flows.versions import model_version
 from services.contracts.history.run import Run
+from services.coordinator.ending.final_answers import with_sums_held
 from services.coordinator.round_loop import summed_rounds
 from services.coordinator.run_state.evaluation import ScoresOnSums
+from services.coordinator.run_state.terms import cohorts_of
 from services.site_agent.answers.local_scores import calibration_counts
 from tests.services.coordinator.fake_ports import RIG, FakeWorks
 
@@ -83,6 +85,19 @@ def test_counts_for_the_calibration_are_held_to_the_rows_too(works: FakeWorks) -
     assert found.note.startswith("what cohort-1 told does not count: it counted 40,120 held-out rows and joined with")
     works.plants[LIAR].falsify = works.plants["plant-1"].falsify
     assert asyncio.run(works.coordinator().calibrate(run, trained.weights)).held
+
+
+@pytest.mark.parametrize("doubted", [0, 1, 3, 4])
+def test_a_sum_is_doubted_where_no_plant_of_its_cohort_could_have_told_it(works: FakeWorks, doubted: int) -> None:
+    """The risk of a plant with a large ball may be one that those with small ones cannot have."""
+    run, _ = trained_on(works)
+    (members,) = cohorts_of(run).values()
+    told = ScoresOnSums({"cohort-1": {"n_test": np.array(9.0)}}, frozenset({"cohort-1"}))
+    held = with_sums_held(told, run, lambda site, _: "its risk" if site in members[:doubted] else "")
+    gone = doubted == len(members) == 4
+    assert (dict(held.doubts), held.complete) == (
+        ({"cohort-1": "its risk"}, frozenset()) if gone else ({}, frozenset({"cohort-1"}))
+    )
 
 
 def test_doubts_are_said_cohort_by_cohort() -> None:

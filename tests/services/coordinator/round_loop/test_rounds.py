@@ -12,6 +12,7 @@ import pytest
 
 from models.problem import Status
 from services.contracts.history.run import Run
+from services.contracts.wire.codec import digest
 from services.coordinator.round_loop import summed_rounds
 from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.verification.contradiction import verify_evidence
@@ -55,6 +56,15 @@ def at_the_end(task: Any, said: Any) -> Any:
 
 def left_out(works: FakeWorks, run: Run) -> list[tuple[str, int]]:
     return [(each.site_id, each.round) for each in works.store.get_run(run.run_id).excluded]
+
+
+def test_a_rounds_record_has_the_sizes_of_what_went_and_came_and_the_digest_of_what_came(works: FakeWorks) -> None:
+    run = works.run(max_rounds=2)
+    works.train(run)
+    for record in works.store.records:
+        for each in record.answers:
+            task, answer = works.store.exchanges[run.run_id, record.round, each.site_id]
+            assert (each.bytes_out, each.bytes_in, each.payload_sha256) == (len(task), len(answer), digest(answer))
 
 
 @pytest.mark.parametrize("liar", ["plant-1", "plant-3"])

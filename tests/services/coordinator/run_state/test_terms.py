@@ -15,6 +15,7 @@ from services.contracts.plans.plan import Plan
 from services.coordinator.round_loop.run_parts import RunParts
 from services.coordinator.run_state.terms import (
     check_asked,
+    cohorts_of,
     exclusions_note,
     joined_terms,
     shared_spec,
@@ -139,3 +140,18 @@ def test_who_is_excluded_leaves_its_weight_to_the_others() -> None:
     assert [(site.site_id, site.weight) for site in run.members] == [("a", pytest.approx(0.75)), ("b", 0.25)]
     assert weights_note(run) == "weights scaled up to sum to 1 without c"
     assert exclusions_note(run) == "c left out in round 4: its risk is -1"
+
+
+def test_who_is_in_a_cohort_with_whom_is_dealt_anew_with_each_run_and_the_same_after_a_resume() -> None:
+    """With the same plants in every run, plants in league need wait for nobody else to be dealt to them."""
+    terms = [SiteTermsRecord(site_id=f"plant-{k}", weight=1 / 12, radius=0.1, n_samples=9) for k in range(12)]
+    moment = datetime.now(UTC)
+
+    def dealt(run_id: str) -> dict[str, tuple[str, ...]]:
+        return cohorts_of(Run(
+            run_id=run_id, plan=plan(), status="running", created_at=moment, updated_at=moment, sites=tuple(terms),
+        ))
+
+    first, second = (dealt(digits * 16) for digits in ("a1", "b2"))
+    assert first == dealt("a1" * 16) and set(map(frozenset, first.values())) != set(map(frozenset, second.values()))
+    assert sorted(site for members in first.values() for site in members) == sorted(each.site_id for each in terms)

@@ -58,6 +58,16 @@ def test_events_are_filtered(trail: RoundStore) -> None:
     assert trail.audit.list_events(actor="flow")[0].role is None
 
 
+def test_pages_of_the_trail_have_each_entry_once(trail: RoundStore) -> None:
+    """By the number of the last one, and by a moment: what is before it, and what is from it on."""
+    first = trail.audit.list_events(limit=2)
+    rest = trail.audit.list_events(before=first[-1].number)
+    assert [event.number for event in (*first, *rest)] == [3, 2, 1]
+    middle = first[-1].at
+    since, until = trail.audit.list_events(since=middle), trail.audit.list_events(until=middle)
+    assert [event.number for event in (*since, *until)] == [3, 2, 1] and since[-1].at == middle
+
+
 @pytest.mark.parametrize("statement", ["UPDATE audit_events SET actor = 'eve'", "DELETE FROM audit_events"])
 def test_the_server_refuses_to_change_events(trail: RoundStore, statement: str) -> None:
     with pytest.raises(DBAPIError, match="never changed or deleted"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -38,6 +39,25 @@ def test_events_are_read_in_order_after_a_number_and_so_many(store: RoundStore) 
     assert [event.number for event in store.events.after(numbers[0], limit=2)] == numbers[1:3]
     assert [event.version for event in store.events.after(numbers[1])] == ["2", "3"]
     assert store.events.after(numbers[-1]) == [] == store.events.after(0, ["run.begun"])
+
+
+def test_no_event_is_committed_after_one_of_a_greater_number(store: RoundStore) -> None:
+    """Whoever has followed events up to a number has all before it: a webhook would never be told of the other."""
+    begun, done = threading.Event(), threading.Event()
+
+    def second() -> None:
+        begun.wait()
+        noted(store, 1)
+        done.set()
+
+    other = threading.Thread(target=second)
+    other.start()
+    with store.database.write() as session:
+        note(session, "model.promoted", plan="weekly", version="first")
+        begun.set()
+        assert not done.wait(0.3) and store.events.after(0) == []
+    other.join()
+    assert [event.version for event in store.events.after(0)] == ["first", "0"]
 
 
 def test_what_is_older_than_thirty_days_goes_and_the_rest_stays(

@@ -77,6 +77,15 @@ def test_an_unfinished_run_keeps_its_rounds_whoever_asks(
     assert rounds(store, [run.run_id]) == [1]
 
 
+def test_rounds_of_what_has_become_evidence_since_it_was_counted_stay(store: RoundStore, runs: list[str]) -> None:
+    """An auditor's case may come, or a version be promoted, while a long tidying is at the runs before it."""
+    before = [store.runs.get_rounds(run_id) for run_id in runs]
+    assert all(record.answers for (record,) in before)
+    assert [store.retention.drop_rounds(run_id) for run_id in runs[:3]] == [0, 1, 0]
+    after = [store.runs.get_rounds(run_id) for run_id in runs]
+    assert after == [*before[:1], [], *before[2:]], "with all that was answered in them"
+
+
 @pytest.mark.parametrize("moment", ["before its turn", "on its way"])
 def test_rounds_of_a_version_that_is_promoted_while_others_are_dropped_stay(
     store: RoundStore, runs: list[str], monkeypatch: pytest.MonkeyPatch, moment: str

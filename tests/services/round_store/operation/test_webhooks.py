@@ -24,4 +24,8 @@ def test_a_webhook_that_is_disabled_is_nobodys_turn_until_it_is_enabled(store: R
     store.webhooks.enable(HOOK)
     assert [each.webhook_id for each in store.webhooks.list_due(newest=9)] == [HOOK]
     assert store.webhooks.list_due(newest=0) == [], "nothing has happened since"
-    assert store.webhooks.take(HOOK, 60.0) is not None
+    turn = store.webhooks.take(HOOK, 60.0)
+    assert turn is not None
+    store.webhooks.failed(HOOK, turn, "it does not answer", 3600.0, most=1)
+    store.webhooks.enable(HOOK)
+    assert store.webhooks.take(HOOK, 60.0) is not None, "at once, however long the last wait was to be"

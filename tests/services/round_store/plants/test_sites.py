@@ -85,6 +85,7 @@ def test_a_key_is_changed_and_never_given_to_another(store: RoundStore) -> None:
         store.sites.rotate_key("north", "U3", until)
     again = store.sites.enrol("north", "U3")
     assert (again.public_key, again.former_key) == ("U3", None)
+    assert store.sites.get("north") == again, "no key of before the removal holds"
 
 
 def test_a_key_that_is_changed_twice_in_a_row_leaves_the_first_its_own_end(store: RoundStore) -> None:

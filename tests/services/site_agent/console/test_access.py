@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,6 +55,17 @@ def test_a_name_from_elsewhere_leads_nowhere(seen: Reader) -> None:
         status, headers, content = seen.ask(path, Host=host)
         assert status == 421 and "Set-Cookie" not in headers and RUN[:8] not in content, (host, path)
     assert seen.ask("/", Host=f"localhost:{port}")[0] == seen.ask("/", Host=f"127.0.0.1:{port}")[0] == 200
+
+
+def test_an_error_that_nobody_expected_tells_nothing_of_itself(seen: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("sensor hall-3/pump-7")
+
+    monkeypatch.setitem(PAGES, "/", replace(PAGES["/"], find=fail))
+    status, _, content = seen.ask("/")
+    assert status == 500 and "This cannot be shown" in content
+    assert "hall-3" not in content and "RuntimeError" not in content
+    assert seen.ask("/policy")[0] == 200, "the page goes on"
 
 
 def test_a_reader_who_hangs_up_leaves_no_traceback(seen: Reader, capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,6 +157,21 @@ def test_a_run_with_noise_asks_about_as_many_problems_as_another(new_noisy_party
     assert asked_once(party, PROBLEMS + 1).code == "question_refused" and party.told() == charged
 
 
+def test_an_answer_about_several_planes_is_charged_for_each(
+    new_noisy_party: Callable[..., NoisyParty], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three classes have three planes, and each of them tells of every row."""
+    party, record = new_noisy_party(), NoiseRecord(None)
+    train = Vault(party.site.source, party.site.asset_type).current().train
+    answers = noisy_round.NoisyAnswers(record, VersionRows(None, b""), SitePolicy())
+    problems = site_problems(TrainingSpec(), train.features, train.classes, party.site.asset_type) * 3
+    monkeypatch.setattr(noisy_round, "encode", lambda task: task.run_id.encode())
+    points = {"point": np.repeat(POINT["point"], 3, axis=0)}
+    task: Any = SimpleNamespace(run_id=RUN, site_id="plant-1", method=METHOD, arrays=points)
+    assert answers.words(task, party.cohort, problems, "digest", train).shape == (3 * 6,)
+    assert record.account("digest").rho == pytest.approx(3 * 0.5)
+
+
 def test_the_answers_of_the_last_runs_are_kept_and_the_run_of_longest_ago_is_forgotten(
     new_noisy_party: Callable[..., NoisyParty], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
 
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import Kind, SiteUpdate
+from services.masking.unmasking import deliveries
 from services.site_agent.limits.questions import Heads, check_sums
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.vault.records.told_models import PROBLEMS, REFUSED
 from tests.services.site_agent.limits.test_questions import problem
+from tests.services.site_agent.party import Party
 
 METHOD = "level-bundle"
 RULES = SitePolicy.model_validate(
@@ -78,6 +81,19 @@ def test_after_two_refusals_that_may_be_of_the_rows_a_run_gets_nothing(make_site
         assert evaluated(site, inside(wall)) in ("bad_task", "budget_spent"), "the same again is no further bit"
     assert evaluated(site, fine) == "budget_spent"
     assert evaluated(site, fine, "b" * 32) == "", "another run"
+
+
+def test_scores_that_fit_no_sum_are_refused_twice_in_a_run_and_then_all_are(new_party: Callable[..., Party]) -> None:
+    """Whether they fit is said under no mask: by halving it would be the plant's own risk at these weights."""
+    party = new_party()
+    party.agree()
+    classes, codes = len(party.site.asset_type.fault_classes), list[str]()
+    for number, weight in enumerate((1e12, 2e12, 0.0), start=1):
+        given = deliveries(party.cohort, number, party.prepare(number))["plant-1"]
+        arrays = {"weights": np.full((1 if classes == 2 else classes, 4), weight)}
+        answer = party.ask("evaluate", given, round=number, arrays=arrays)
+        codes.append("" if isinstance(answer, SiteUpdate) else str(answer.code))
+    assert codes == ["bad_task", "bad_task", "budget_spent"]
 
 
 def test_runs_of_refusals_alone_are_runs_of_the_day(make_site: Any) -> None:

@@ -55,6 +55,9 @@ def test_rows_of_one_law_hardly_ever_drift_and_moved_ones_do() -> None:
     after[:, 5] = 0.5 + 0.5 * after[:, 5]
     assert 0.4 < drift(first_of(before), after) < 0.6
     assert by_chance(first_of(before), 200) < by_chance(first_of(before), 20)
+    alone = by_chance(first_of(before[:, :1]), 200)
+    assert alone == pytest.approx((-np.log(1e-3 / 2) / 2 * (1 / 200 + 1 / 200)) ** 0.5)
+    assert by_chance(first_of(before), 200) == pytest.approx((-np.log(1e-3 / 8 / 2) / 2 * (1 / 200 + 1 / 200)) ** 0.5)
 
 
 def test_words_stand_below_one_another_beside_names_of_any_length() -> None:

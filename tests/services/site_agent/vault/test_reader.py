@@ -72,3 +72,19 @@ def test_a_file_that_was_put_back_is_read_after_a_bad_one(
     path.write_bytes(good)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert len(vault.current().train) == 30
+
+
+@pytest.mark.parametrize(("n_rows", "later"), [(20, 0), (40, 1)], ids=["same time", "same size"])
+def test_a_file_of_the_same_time_or_of_the_same_size_is_read_again(
+    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any, n_rows: int, later: int
+) -> None:
+    """A copy may bring its time along, and other readings may be as many bytes as those before."""
+    header, *rows = make_table(40)
+    path = write_csv([header, *rows])
+    vault, status = Vault(CsvSource(kind="csv", path=path), asset_type), path.stat()
+    before = vault.current()
+    write_csv([header, *rows[:n_rows][::-1]])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
+    assert (path.stat().st_size == status.st_size) == bool(later)
+    now = vault.current()
+    assert now is not before and len(now.train) + len(now.test) == n_rows

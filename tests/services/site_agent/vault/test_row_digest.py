@@ -52,8 +52,27 @@ def test_another_secret_plant_or_contract_gives_another() -> None:
     assert len(set(others)) == len(others)
 
 
+def test_another_release_gives_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it answers may differ in the last digits, and what another release told holds for none of it."""
+    before = told()
+    monkeypatch.setattr("services.site_agent.vault.row_digest._release", lambda: "0.0.1")
+    assert told() != before
+
+
 def joined(site: Any, run: str, **terms: Any) -> str:
     return str(site.ask("join", run_id=run, spec=TrainingSpec.model_validate(terms)).data_digest)
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+@pytest.mark.parametrize("tells", [True, False])
+def test_whether_anything_changed_is_told_as_the_policy_says_in_either_mode(
+    make_site: Any, reveal: str, tells: bool
+) -> None:
+    site = make_site(policy=SitePolicy(
+        methods=("level-bundle",), asset_types=("pump",), messages=("join",), reveal=("sums", "each site"),
+        tell_unchanged=tells,
+    ))
+    assert bool(site.ask("join", reveal=reveal).data_digest) == tells
 
 
 @pytest.fixture

@@ -64,3 +64,13 @@ def test_what_a_run_was_told_of_is_forgotten_with_the_run_and_not_before() -> No
     answered(record, "d", 2, run="c" * 32)
     assert (record.told("d", RUN, "fold"), record.told("d", NEXT_RUN, "fold")) == (0, 1)
     assert record.told_in_all("d", "fold") == 1
+
+
+def test_what_several_runs_ask_alike_is_one_question_of_all_runs() -> None:
+    """Honest runs of one plan ask the same: each once more would shut the plant to its method."""
+    record = ExposureRecord(None)
+    for run in (RUN, NEXT_RUN):
+        assert record.count_models("d", run, day(2), "isolating wafl", [b"the same"], 1)
+    assert record.told_in_all("d", "isolating wafl") == 1
+    assert record.count_models("d", NEXT_RUN, day(2), "isolating wafl", [b"another"], 2)
+    assert record.told_in_all("d", "isolating wafl") == 2 and record.told_in_all("other", "isolating wafl") == 0
