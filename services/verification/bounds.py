@@ -146,9 +146,10 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
     else:
         if head.norm_weight.any():
             return 0.0
-        charge = reach_charge(certificate, slope, head.weights)
-        if charge > 0:
-            charge = min(charge, tilt_charge(certificate, head, slope, sides, mixture, upper))
+        charge = 0.0
+        if slope.size.any():
+            tilt = tilt_charge(certificate, head, slope, sides, mixture, upper)
+            charge = min(tilt, reach_charge(certificate, slope, head.weights))
         bound = down((constant + along(slope, head.weights)).low - charge)
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 
