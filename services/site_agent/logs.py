@@ -6,14 +6,21 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Final, cast
 
 from services.process.log_lines import LoggingSettings, formatter
+from services.process.private_files import private_opener
 from services.site_agent.settings import SettingsError
 
 LOG = logging.getLogger("ballast.site")
 PRIVATE = logging.getLogger("ballast.site.private")
 """For what may name rows, labels or values: never reaches the console, which others may collect."""
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Of the site's file: years of an agent that goes on undisturbed."""
 
 PRIVATE.propagate = False
 PRIVATE.addHandler(logging.NullHandler())
@@ -51,15 +58,20 @@ def open_logs(path: Path, site_id: str, wanted: LoggingSettings | None = None) -
             file.close()
 
 
-class _OwnFile(logging.FileHandler):
-    """The site's file. Of a line that it does not take, as on a full disk, the console is told that there was one.
+class _OwnFile(RotatingFileHandler):
+    """The site's file, and beside it, as ``.1``, the one before.
 
-    The library would print line and arguments there.
+    Of a line that it does not take, as on a full disk, the console is told that there was one. The library would print
+    line and arguments there.
     """
 
     def __init__(self, path: Path, encoding: str) -> None:
-        super().__init__(path, encoding=encoding)
+        super().__init__(path, encoding=encoding, maxBytes=MOST_BYTES, backupCount=1)
         self._lost = self._told = False
+
+    def _open(self) -> TextIOWrapper:
+        opened = open(self.baseFilename, self.mode, encoding=self.encoding, opener=private_opener)  # noqa: SIM115
+        return cast(TextIOWrapper, opened)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line; once lines are taken again, the next loss is told anew."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from api.cli.processes.log_files import shorten
 from services.contracts.errors import UnavailableError
 from services.process.end_with_parent import end_with_parent
 from services.process.private_files import UMASK, private_folder, private_opener
@@ -103,8 +104,13 @@ class Supervisor:
         raise UnavailableError(f"{name} was not ready in {running.child.ready_seconds:.0f} s: {self._tail(name)}")
 
     def tend(self) -> None:
-        """Start again what has died; raise :class:`UnavailableError` for a vital child that will not live."""
+        """Start again what has died, and begin long logs anew.
+
+        :class:`UnavailableError` for a vital child that will not live.
+        """
         for running in list(self._running.values()):
+            if shorten(self._log_folder / f"{running.child.name}.log"):
+                running.log_start = 0
             code = running.process.poll()
             if code is None:
                 continue

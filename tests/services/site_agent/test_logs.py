@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from services.site_agent import logs
 from services.site_agent.logs import LOG, PRIVATE, open_logs
 
 FULL = Path("/dev/full")
@@ -30,3 +31,17 @@ def test_lines_go_to_the_file_and_private_ones_there_alone(tmp_path: Path, capfd
     written = (tmp_path / "site.log").read_text(encoding="utf-8")
     assert "row 7 has the label leak" in written and "still there" in written
     assert "row 7" not in capfd.readouterr().err
+
+
+def test_a_long_file_is_kept_beside_and_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One before it is kept, and both are the owner's alone."""
+    monkeypatch.setattr(logs, "MOST_BYTES", 2000)
+    path = tmp_path / "site.log"
+    with open_logs(path, "north"):
+        for number in range(100):
+            logs.PRIVATE.info("line %d of a hundred", number)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["site.log", "site.log.1"]
+    assert all(each.stat().st_size <= 2000 and each.stat().st_mode & 0o077 == 0 for each in tmp_path.iterdir())
+    both = "".join((tmp_path / name).read_text() for name in ("site.log.1", "site.log"))
+    lines = [line.split(" line ")[1] for line in both.splitlines()]
+    assert lines == [f"{number} of a hundred" for number in range(100 - len(lines), 100)]
