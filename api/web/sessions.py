@@ -79,9 +79,9 @@ class Sessions:
         """Note that a session is in use, so that it is not idle."""
         self._store.sessions.touch(digest(secret))
 
-    def end(self, secret: str) -> None:
-        """End the session of a secret; nothing happens where there is none."""
-        self._store.sessions.end(digest(secret))
+    def end(self, secret: str) -> bool:
+        """End the session of a secret; whether there was one."""
+        return self._store.sessions.end(digest(secret))
 
 
 def subject_of_sign_in(token: ApiToken) -> str:

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from api.backend.actor import Actor, record
-from api.console.endpoints.sessions import own_address, sign_in_page
+from api.console.endpoints.sessions import end_former, own_address, sign_in_page
 from api.console.rendering import HEADERS, page
 from api.console.sign_ins import SignIns, drop_cookie
 from api.web.attempts import TooManyAttemptsError
 from api.web.auth import CONSOLE
 from api.web.authenticator import TokenAuthenticator
 from api.web.dependencies import BackendDep
-from api.web.sessions import secret_of, session_id, set_cookie
+from api.web.sessions import session_id, set_cookie
 from services.contracts.errors import BallastError, NotFoundError, UnavailableError
 from services.identity.errors import ForbiddenError, UnauthenticatedError
 from services.identity.oidc import OidcVerifier
@@ -60,12 +60,11 @@ def callback(
         if isinstance(refusal, UnauthenticatedError):
             authenticator.attempts.failed(client)
         return _refused(request, refusal)
-    former = secret_of(request.headers.get("cookie"))
-    if former is not None:
-        sessions.end(former)
+    actor = Actor(identity.name, identity.role)
     with backend.store.atomic() as store:
+        end_former(sessions.within(store), store, actor, request)
         secret, token = sessions.within(store).begin_signed_in(identity)
-        record(store, Actor(identity.name, identity.role), "session.begin", f"session:{session_id(secret)}")
+        record(store, actor, "session.begin", f"session:{session_id(secret)}")
     LOG.info("session %s of %s begins, token %s", session_id(secret), identity.name, token.token_id)
     # A page, not a redirect: browsers send a cookie of SameSite=Strict only where our own page leads to the next one.
     answer = page(request, "signed_in.html", to=made.to)

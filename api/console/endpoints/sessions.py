@@ -8,16 +8,17 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Match
 
-from api.backend.actor import record
+from api.backend.actor import Actor, record
 from api.console.forms import Posted, PostedBySomebody
 from api.console.rendering import HEADERS, page
 from api.web.attempts import TooManyAttemptsError
 from api.web.auth import CONSOLE, Reader
 from api.web.authenticator import TokenAuthenticator
 from api.web.dependencies import BackendDep
-from api.web.sessions import drop_cookie, secret_of, session_id, set_cookie
+from api.web.sessions import Sessions, drop_cookie, secret_of, session_id, set_cookie
 from services.identity.errors import UnauthenticatedError
 from services.process.settings import is_loopback
+from services.round_store.store import Repositories
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 
@@ -55,10 +56,8 @@ def sign_in(request: Request, fields: PostedBySomebody, backend: BackendDep) -> 
     sessions = authenticator.sessions
     if sessions is None:
         raise UnauthenticatedError("this API has no console")
-    former = secret_of(request.headers.get("cookie"))
-    if former is not None:
-        sessions.end(former)
     with backend.store.atomic() as store:
+        end_former(sessions.within(store), store, caller.actor, request)
         secret = sessions.within(store).begin(caller.token)
         record(store, caller.actor, "session.begin", f"session:{session_id(secret)}")
     return RedirectResponse(to, 303, headers={**HEADERS, "Set-Cookie": set_cookie(secret)})
@@ -68,14 +67,21 @@ def sign_in(request: Request, fields: PostedBySomebody, backend: BackendDep) -> 
 def sign_out(request: Request, _: Posted, caller: Reader, backend: BackendDep) -> Response:
     """End this session."""
     authenticator: TokenAuthenticator = request.app.state.authenticator
-    if authenticator.sessions is not None:
-        authenticator.sessions.end(caller.session)
     with backend.store.atomic() as store:
+        if authenticator.sessions is not None:
+            authenticator.sessions.within(store).end(caller.session)
         if caller.subject:  # the row was made for this session
             store.tokens.revoke(caller.token.token_id)
         record(store, caller.actor, "session.end", f"session:{session_id(caller.session)}")
     headers = {**HEADERS, "Set-Cookie": drop_cookie(), "Clear-Site-Data": '"cache"'}
     return RedirectResponse(f"{CONSOLE}/sign-in", 303, headers=headers)
+
+
+def end_former(sessions: Sessions, store: Repositories, actor: Actor, request: Request) -> None:
+    """End the session that the same browser has from before, if it has one, in the transaction of the new one."""
+    former = secret_of(request.headers.get("cookie"))
+    if former is not None and sessions.end(former):
+        record(store, actor, "session.end", f"session:{session_id(former)}", reason="signed in anew in its browser")
 
 
 def _on_loopback(request: Request) -> bool:

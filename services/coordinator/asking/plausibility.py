@@ -73,7 +73,7 @@ def _joined(spec: TrainingSpec, said: Mapping[str, float], n_features: int) -> s
     }
     wrong = [name for name, holds in possible.items() if not holds]
     if wrong:
-        return f"it joined with a {wrong[0]} that cannot be: {said[wrong[0]]:g}"
+        return f"it joined with {wrong[0]} = {said[wrong[0]]:g}, which cannot be"
     if said["lift_check"] != lift_check(draw_lift(spec.lift, n_features)):
         return "it lifts its features otherwise than the plan says: the seed or a size differs"
     return ""

@@ -89,7 +89,8 @@ def _kept_runs(session: Session, keep_versions: int) -> set[str]:
     newest_first = select(ModelVersionRow).order_by(ModelVersionRow.name, ModelVersionRow.created_at.desc())
     kept, seen = set(session.scalars(select(EvidenceRow.run_id))), dict[str, int]()
     for row in session.scalars(newest_first):
-        seen[row.name] = seen.get(row.name, 0) + 1
-        if seen[row.name] <= keep_versions or (row.name, row.version) in aliased:
+        stands = row.status != "forgotten"
+        seen[row.name] = seen.get(row.name, 0) + stands
+        if (stands and seen[row.name] <= keep_versions) or (row.name, row.version) in aliased:
             kept.add(row.run_id)
     return kept

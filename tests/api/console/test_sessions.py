@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import update
 from starlette.requests import Request
 
+from api.console.endpoints import sessions
 from api.console.endpoints.sessions import _on_loopback as on_loopback
 from api.web.sessions import COOKIE, IDLE, LIFETIME, Sessions, digest
 from services.contracts.access.identity import Role
@@ -66,6 +67,27 @@ def test_signing_in_again_ends_the_session_before(world: Any, signed_in: Callabl
     person.sign_in(world.tokens[Role.VIEWER])
     assert somebody(world, secret=before).get("/console").status_code == 303
     assert person.get("/console").status_code == 200
+    assert world.events()[:3] == ["session.begin", "session.end", "session.begin"]
+    person.sign_in(world.tokens[Role.VIEWER])
+    assert world.events()[:3] == ["session.begin", "session.end", "session.begin"]
+
+
+@pytest.mark.parametrize("way", ["sign out", "sign in anew"])
+def test_no_session_ends_without_its_entry(
+    world: Any, signed_in: Callable[..., Any], somebody: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Both are one transaction: a process that dies between the two leaves the session as it was."""
+    def away(*_: object, **__: object) -> None:
+        raise UnavailableError("the database went away")
+
+    person = signed_in(world)
+    before = person.secret
+    monkeypatch.setattr(sessions, "record", away)
+    if way == "sign out":
+        assert person.post("/console/sign-out").status_code == 503
+    else:
+        assert person.sign_in(world.tokens[Role.VIEWER]).status_code == 503
+    assert somebody(world, secret=before).get("/console").status_code == 200
 
 
 def test_signing_out_ends_the_session_for_good(world: Any, signed_in: Callable[..., Any]) -> None:

@@ -40,14 +40,14 @@ def joined(said: dict[str, Any], **changes: Any) -> str:
 ])
 def test_what_a_site_joins_with(name: str, possible: tuple[float, ...], impossible: tuple[float, ...]) -> None:
     assert [joined({name: value}) for value in possible] == [""] * len(possible)
-    assert all(f"joined with a {name} that cannot be" in joined({name: value}) for value in impossible)
+    assert all(f"joined with {name} = {value:g}, which cannot be" in joined({name: value}) for value in impossible)
 
 
 def test_a_radius_by_rows_is_that_of_the_rows() -> None:
     rule = {"radius": {"rule": "samples", "value": 10.0}}
     assert joined({"radius": 1 / 400}, **rule) == ""
-    assert "a radius that cannot be" in joined({"radius": 1 / 390}, **rule)
-    assert "a radius that cannot be" in joined({"radius": 1 / 400, "n_samples": 39.0}, **rule)
+    assert "which cannot be" in joined({"radius": 1 / 390}, **rule)
+    assert "which cannot be" in joined({"radius": 1 / 400, "n_samples": 39.0}, **rule)
 
 
 def round_of(said: dict[str, Any], asked: dict[str, Any] | None = None) -> str:

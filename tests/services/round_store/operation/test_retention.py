@@ -62,6 +62,13 @@ def test_rounds_of_old_runs_go_and_evidence_stays(
     assert store.audit.verify_chain() == held, "nothing was dropped, and yet it was noted"
 
 
+def test_versions_that_were_forgotten_are_not_among_the_newest(store: RoundStore, runs: list[str]) -> None:
+    """Nobody can go back to them: of those that stand as many are kept as the settings say."""
+    store.model_versions.mark_forgotten("weekly", ["5"], "a plant left")
+    told = tidy(store, RetentionSettings(rounds_days=1, keep_versions=2), actor="me", role=None, now=LATER)
+    assert set(told.runs) == {runs[1], runs[4]}
+
+
 def test_what_is_young_or_kept_for_ever_stays(store: RoundStore, runs: list[str]) -> None:
     assert tidy(store, SETTINGS, actor="me", role=None).runs == ()
     assert tidy(store, RetentionSettings(), actor="me", role=None, now=LATER + timedelta(days=9999)).rounds == 0
