@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from services.contracts.history.run import Run
-from services.site_agent.vault.dataset import Dataset
+from services.site_agent.vault.dataset import Dataset, Part
 
 if TYPE_CHECKING:
     from tests.simulation.plants import Plant
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def differ(plant: Plant, now: int, then: int) -> bool:
-    """Whether runs see other rows of one revision than of another."""
+    """Whether runs see other training rows of one revision than of another; cuts are of those alone."""
     if plant.policy.min_new_rows == 1:
         return now != then
-    return _marks(plant.seen(now)) != _marks(plant.seen(then))
+    return _marks(plant.seen(now).train) != _marks(plant.seen(then).train)
 
 
 def untrue_groups(works: Works, runs: Sequence[Run]) -> Iterator[str]:
@@ -33,11 +33,14 @@ def untrue_groups(works: Works, runs: Sequence[Run]) -> Iterator[str]:
                     rows = len(plant.seen(revision).train)
                     if terms.n_samples != rows:
                         yield f"run {run.run_id[:8]} counts {terms.n_samples} rows of {site}, and may see {rows}"
-        for one, other in permutations([_marks(plant.seen(each)) for each in sorted(revisions)], 2):
+        for one, other in permutations([_all_marks(plant.seen(each)) for each in sorted(revisions)], 2):
             if 0 < len(one - other) < least:
                 yield f"{site} showed versions that differ by {len(one - other)} rows, not by {least} or more"
 
 
-def _marks(dataset: Dataset) -> set[bytes]:
-    table = dataset.train.followed_by(dataset.test)
+def _all_marks(dataset: Dataset) -> set[bytes]:
+    return _marks(dataset.train.followed_by(dataset.test))
+
+
+def _marks(table: Part) -> set[bytes]:
     return {mark.tobytes() + bytes([number]) for mark, number in zip(table.marks, table.classes, strict=True)}
