@@ -56,8 +56,8 @@ def test_a_round_that_was_committed_is_counted_once(
 def test_the_end_of_a_run_whose_answer_is_lost_stands(
     tmp_path: Path, new_postgresql: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    withdrawn: list[bool] = []
-    monkeypatch.setattr(retrain, "withdraw", lambda *_, cancelled: withdrawn.append(cancelled))
+    withdrawn: list[str] = []
+    monkeypatch.setattr(retrain, "withdraw", lambda *told: withdrawn.append(told[-1]))
     with (
         answers_lost(new_postgresql()) as lossy,
         open_context(Settings.load(tmp_path, {"BALLAST_DATABASE_URL": lossy.url})) as context,
@@ -77,4 +77,4 @@ def test_the_end_of_a_run_whose_answer_is_lost_stands(
         lossy.lose(b"run.failed")
         with pytest.raises(ConflictError, match="too few sites"), retrain.failure_recorded(context, run, "me"):
             raise ConflictError("too few sites")
-        assert runs.get_run(run.run_id).status == "failed" and withdrawn == [False] and lossy.lost == 3
+        assert runs.get_run(run.run_id).status == "failed" and withdrawn == ["failed"] and lossy.lost == 3

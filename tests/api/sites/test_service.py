@@ -96,8 +96,8 @@ def test_a_coordinators_key_that_was_stolen_ends_at_once_and_vouches_for_what_is
     backend.registry = SimpleNamespace(
         models=lambda: [SimpleNamespace(name="pumps")],
         versions=lambda name: [SimpleNamespace(version=number) for number in ("1", "2")],
-        get=lambda name, number: version(number),
     )
+    backend.checked = SimpleNamespace(get=lambda name, number: version(number))
     monkeypatch.setattr(service, "signed_digest", lambda document: document["number"])
     begun = datetime.now(UTC)
     assert service.rotate_coordinator(backend, ADA, timedelta(days=1), "lost laptop", stolen=True) == ("NEW", "OLD")
@@ -114,9 +114,10 @@ def test_a_version_that_cannot_be_read_ends_no_stolen_key_and_says_what_does(bac
         raise NotFoundError("its files are gone")
 
     backend.registry = SimpleNamespace(
-        models=lambda: [SimpleNamespace(name="pumps")], get=lost,
+        models=lambda: [SimpleNamespace(name="pumps")],
         versions=lambda name: [SimpleNamespace(version="7")],
     )
+    backend.checked = SimpleNamespace(get=lost)
     with pytest.raises(UnavailableError, match="version 7 of pumps cannot be read.* gone.*--overlap 0h` ends"):
         service.rotate_coordinator(backend, ADA, timedelta(days=1), "lost laptop", stolen=True)
     assert backend.store.audit.list_events() == []
