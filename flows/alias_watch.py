@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
+from flows.again_and_again import again_and_again
 from flows.wiring import FlowContext
-from services.contracts.errors import BallastError
 from services.registry.alias_check import RESTORED, MovedAlias, moved_aliases
 
 LOG = logging.getLogger("ballast.flows")
@@ -16,12 +15,8 @@ ACTOR = "flows:alias-watch"
 
 async def watch_aliases(context: FlowContext) -> None:
     """Look every ten seconds, for ever."""
-    while True:
-        try:
-            await asyncio.to_thread(restore_aliases, context)
-        except (BallastError, OSError) as error:
-            LOG.warning("cannot hold the registry against the store: %s", error)
-        await asyncio.sleep(WATCH_SECONDS)
+    trouble = "cannot hold the registry against the store"
+    await again_and_again(lambda: restore_aliases(context), WATCH_SECONDS, trouble)
 
 
 def restore_aliases(context: FlowContext) -> list[MovedAlias]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
+from flows.again_and_again import again_and_again
 from flows.wiring import FlowContext
-from services.contracts.errors import BallastError, NotFoundError
-from services.registry.labels import ENDINGS
+from services.contracts.errors import NotFoundError
+from services.round_store.runs.run_rows import FINAL
 
 LOG = logging.getLogger("ballast.flows")
 LOOK_SECONDS = 60.0
@@ -15,12 +15,8 @@ LOOK_SECONDS = 60.0
 
 async def watch_ends(context: FlowContext) -> None:
     """Look at the start and every minute, for ever."""
-    while True:
-        try:
-            await asyncio.to_thread(end_left_running, context)
-        except (BallastError, OSError) as error:
-            LOG.warning("runs that have ended may stand as running in MLflow: %s", error)
-        await asyncio.sleep(LOOK_SECONDS)
+    trouble = "runs that have ended may stand as running in MLflow"
+    await again_and_again(lambda: end_left_running(context), LOOK_SECONDS, trouble)
 
 
 def end_left_running(context: FlowContext) -> list[str]:
@@ -31,7 +27,7 @@ def end_left_running(context: FlowContext) -> list[str]:
             run = context.store.runs.get_run(run_id)
         except NotFoundError:  # of another store, or forgotten
             continue
-        if run.status in ENDINGS:
+        if run.status in FINAL:
             context.registry.end_run(run, run.status)
             LOG.info("run %s has ended, and MLflow knows it now: %s", run_id, run.status)
             ended.append(run_id)

@@ -27,33 +27,33 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed
 
 from flows.endings import SKIPPED
+from flows.retention import AT_ONCE
 
 LOG = logging.getLogger("ballast.flows")
-AT_ONCE: Final = 200
-"""Prefect's own limit of a page."""
 SAID: Final = "skipped: no flows process was there on this date, and a later one of the plan has come since"
 
 
 async def skip_stale(client: PrefectClient, deployments: Iterable[UUID], before: datetime) -> int:
     """Say of all scheduled dates before a moment, but for the latest of each deployment, that they are skipped."""
-    count = 0
-    for deployment in deployments:
-        for each in (await _stale(client, deployment, before))[1:]:
+    latest, count = set[UUID | None](), 0
+    for each in await _stale(client, [*deployments], before):
+        if each.deployment_id in latest:
             count += await _skip(client, each.id)
+        latest.add(each.deployment_id)
     if count:
         LOG.info("%d dates that came while no flows process was there are skipped: a later one has come", count)
     return count
 
 
-async def _stale(client: PrefectClient, deployment: UUID, before: datetime) -> list[FlowRun]:
-    """Dates of a deployment that its schedule made and nothing has started, the latest first."""
+async def _stale(client: PrefectClient, deployments: list[UUID], before: datetime) -> list[FlowRun]:
+    """Dates of deployments that their schedules made and nothing has started, the latest first."""
     waiting = FlowRunFilter(
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
         expected_start_time=FlowRunFilterExpectedStartTime(before_=before),
     )
     found: list[FlowRun] = []
     while page := await client.read_flow_runs(
-        flow_run_filter=waiting, deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment])),
+        flow_run_filter=waiting, deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=deployments)),
         sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=AT_ONCE, offset=len(found),
     ):
         found += page

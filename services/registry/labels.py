@@ -28,9 +28,9 @@ ASSET_TYPE = "ballast.asset_type"
 DOCUMENT_SHA256 = "ballast.document_sha256"
 CHAMPIONS = "ballast.champions"
 LONGEST_TAG = 5000
+"""Characters of a tag that MLflow holds; units of more sensors stand in the model's metadata alone."""
 ENDINGS = {"completed": "FINISHED", "cancelled": "KILLED", "failed": "FAILED"}
 """MLflow's word for how a run ended, by the store's."""
-"""Characters of a tag that MLflow holds; units of more sensors stand in the model's metadata alone."""
 _SUMMARY_TAGS = {
     "run_id": RUN_ID, "plan": "ballast.plan", "method": "ballast.method", "asset_type": ASSET_TYPE,
     "fingerprint": "ballast.fingerprint", "rounds": "ballast.rounds", "certified_gap": "ballast.gap",

@@ -34,7 +34,6 @@ def open_logs(path: Path, site_id: str, wanted: LoggingSettings | None = None) -
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
         file = _OwnFile(path, encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"the log {path} cannot be written: {error.strerror}") from None
@@ -70,7 +69,7 @@ class _OwnFile(RotatingFileHandler):
         self._lost = self._told = False
 
     def _open(self) -> TextIOWrapper:
-        opened = open(self.baseFilename, self.mode, encoding=self.encoding, opener=private_opener)  # noqa: SIM115
+        opened = open(self.baseFilename, self.mode, encoding=self.encoding, opener=private_opener)  # noqa: SIM115 - closed with it
         return cast(TextIOWrapper, opened)
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flows import alias_watch
+from flows import again_and_again, alias_watch
 from services.contracts.errors import UnavailableError
 from services.registry.labels import CHAMPION
 
@@ -83,7 +83,7 @@ def test_the_watch_goes_on_after_a_failure_and_holds_up_nobody(
             raise asyncio.CancelledError
 
     monkeypatch.setattr(alias_watch, "restore_aliases", restore)
-    monkeypatch.setattr(alias_watch, "asyncio", SimpleNamespace(to_thread=asyncio.to_thread, sleep=sleep))
+    monkeypatch.setattr(again_and_again, "asyncio", SimpleNamespace(to_thread=asyncio.to_thread, sleep=sleep))
     caplog.set_level(logging.WARNING, "ballast.flows")
     context: Any = None
     with pytest.raises(asyncio.CancelledError):

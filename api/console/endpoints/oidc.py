@@ -62,8 +62,9 @@ def callback(
         return _refused(request, refusal)
     actor = Actor(identity.name, identity.role)
     with backend.store.atomic() as store:
-        end_former(sessions.within(store), store, actor, request)
-        secret, token = sessions.within(store).begin_signed_in(identity)
+        ours = sessions.within(store)
+        end_former(ours, store, actor, request)
+        secret, token = ours.begin_signed_in(identity)
         record(store, actor, "session.begin", f"session:{session_id(secret)}")
     LOG.info("session %s of %s begins, token %s", session_id(secret), identity.name, token.token_id)
     # A page, not a redirect: browsers send a cookie of SameSite=Strict only where our own page leads to the next one.

@@ -57,8 +57,9 @@ def sign_in(request: Request, fields: PostedBySomebody, backend: BackendDep) -> 
     if sessions is None:
         raise UnauthenticatedError("this API has no console")
     with backend.store.atomic() as store:
-        end_former(sessions.within(store), store, caller.actor, request)
-        secret = sessions.within(store).begin(caller.token)
+        ours = sessions.within(store)
+        end_former(ours, store, caller.actor, request)
+        secret = ours.begin(caller.token)
         record(store, caller.actor, "session.begin", f"session:{session_id(secret)}")
     return RedirectResponse(to, 303, headers={**HEADERS, "Set-Cookie": set_cookie(secret)})
 

@@ -12,6 +12,7 @@ import pytest
 
 from services.contracts.errors import UnavailableError
 from services.process.private_files import made_once, private_file, private_folder, private_opener, write_whole
+from tests.on_disk import noted_steps
 
 
 @pytest.fixture(autouse=True)
@@ -76,18 +77,7 @@ def test_a_file_is_written_whole_or_what_stood_there_stays(tmp_path: Path, monke
 
 def test_a_file_has_its_name_once_its_content_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A power cut would leave an empty file in the place of the users, or of the settings, of before."""
-    steps, sync, put = list[tuple[str, int]](), os.fsync, os.replace
-
-    def forced(descriptor: int) -> None:
-        sync(descriptor)
-        steps.append(("forced", os.fstat(descriptor).st_size))
-
-    def named(source: Path, target: Path) -> None:
-        steps.append(("named", source.stat().st_size))
-        put(source, target)
-
-    monkeypatch.setattr(os, "fsync", forced)
-    monkeypatch.setattr(os, "replace", named)
+    steps = noted_steps(monkeypatch, "replace")
     write_whole(tmp_path / "file", b"three")
     assert steps == [("forced", 5), ("named", 5)]
 

@@ -15,6 +15,7 @@ import pytest
 from services.contracts.errors import ConflictError
 from services.contracts.keys.once import written_once
 from services.contracts.keys.signing import new_seed_file, public_key
+from tests.on_disk import noted_steps
 
 _DIES_WRITING = """
 import resource, signal, sys
@@ -59,16 +60,5 @@ def test_a_file_that_is_there_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_key_has_its_name_once_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file by the name of a key would end each later start, and the key would be gone."""
-    steps, sync, put = list[tuple[str, int]](), os.fsync, os.link
-
-    def forced(descriptor: int) -> None:
-        sync(descriptor)
-        steps.append(("forced", os.fstat(descriptor).st_size))
-
-    def named(source: Path, target: Path) -> None:
-        steps.append(("named", source.stat().st_size))
-        put(source, target)
-
-    monkeypatch.setattr(os, "fsync", forced)
-    monkeypatch.setattr(os, "link", named)
+    steps = noted_steps(monkeypatch, "link")
     assert written_once(tmp_path / "key", b"three") and steps == [("forced", 5), ("named", 5)]
