@@ -101,9 +101,10 @@ def run(chosen: argparse.Namespace) -> int:
     """Answer tasks until told to stop."""
     from services.site_agent.agent import serve
     from services.site_agent.logs import PRIVATE, open_logs
+    from services.site_agent.outgoing.one_agent import log_for_one
 
     settings = SiteSettings.from_toml(chosen.config)
-    with open_logs(settings.log, settings.site_id, settings.logging):
+    with log_for_one(settings.log), open_logs(settings.log, settings.site_id, settings.logging):
         try:
             asyncio.run(serve(settings, chosen.timeout, _ready(settings) if chosen.json else None))
         except BallastError as error:

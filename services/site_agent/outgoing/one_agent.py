@@ -1,6 +1,6 @@
 """One agent at a time for what it writes: a lock beside the file, by the file's real name, until the process ends.
 
-Two settings of one plant, as for two OEMs, may name the same ledger or the same account of answers.
+Two settings of one plant, as for two OEMs, may name the same ledger, the same account of answers or the same log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from services.contracts.errors import BallastError
+from services.contracts.errors import BallastError, UnavailableError
 
 
 def lock_for_one(path: Path, error: type[BallastError], what: str) -> int:
@@ -32,6 +32,19 @@ def lock_for_one(path: Path, error: type[BallastError], what: str) -> int:
         os.close(descriptor)
         raise error(f"another agent of this site is running: it holds {lock_path}", code="conflict") from None
     return descriptor
+
+
+@contextmanager
+def log_for_one(path: Path) -> Iterator[None]:
+    """Hold the lock of a log while inside, and with it that of the note beside it, which says who is connected.
+
+    Two agents would put each other's lines aside, and each be told well by the other's note. What is no file has none.
+    """
+    if path.exists() and not path.is_file():
+        yield
+        return
+    with for_one_agent(path, UnavailableError, "the log"):
+        yield
 
 
 @contextmanager

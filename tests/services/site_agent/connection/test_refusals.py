@@ -14,6 +14,7 @@ from services.contracts.keys.signing import new_seed_file, public_key
 from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.outgoing import ledger_check
+from services.site_agent.outgoing.one_agent import log_for_one
 from tests.nats_server import start
 from tests.services.site_agent.connection.conftest import HOST, Bus, Oem, Plant
 
@@ -136,6 +137,26 @@ def test_two_agents_of_one_site_cannot_run_at_once(plant: Plant) -> None:
     code, said = second.ended()
     assert code == 1
     assert "another agent of this site is running" in one_line(said)
+
+
+def test_two_settings_in_one_folder_need_a_log_each(plant: Plant) -> None:
+    """Beside the log stands who is connected: each would be told well by the other's note."""
+    plant.start()
+    plant.wait_for("no server at")
+    settings = plant.folder / "site.toml"
+    settings.write_text(f'exposure = "other.sqlite"\n{settings.read_text().replace("ledger.jsonl", "other.jsonl")}')
+    second = Plant(plant.folder, plant.key)
+    second.start()
+    code, said = second.ended()
+    assert code == 1
+    assert "another agent of this site is running: it holds" in one_line(said) and "site.log.lock" in one_line(said)
+
+
+def test_a_log_that_is_a_device_is_no_agents_own(tmp_path: Path) -> None:
+    with log_for_one(Path("/dev/null")), log_for_one(Path("/dev/null")):
+        """Both write into it."""
+    with log_for_one(tmp_path / "a.log"), log_for_one(tmp_path / "b.log"):
+        """Each has its own."""
 
 
 def test_the_seed_file_names_the_key_that_was_given_out(plant: Plant, tmp_path: Path) -> None:
