@@ -230,8 +230,8 @@ async def serve() -> None:
             watcher = Watcher(context, runner, client)
             await watcher.begin()
             # Whichever ends first ends the process: a runner without its watcher would start nothing, in silence.
-            work = (watcher.watch(), runner.start(), watch_aliases(context), watch_ends(context), key_changed(context),
-                    roll_call.watch(), watch_retention(context, client))
+            work = (watcher.watch(), runner.start(), runner.told_to_end(), watch_aliases(context), watch_ends(context),
+                    key_changed(context), roll_call.watch(), watch_retention(context, client))
             tasks = [asyncio.create_task(each) for each in work]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -28,6 +28,14 @@ class FlowsProcess:
                     start_new_session=True,
                 )
 
+    def end(self) -> int:
+        """Tell it, and nothing that it has started, to end; its exit status."""
+        assert self.process is not None
+        self.process.terminate()
+        status = self.process.wait()
+        self.kill()
+        return status
+
     def kill(self) -> None:
         """Kill it and all that it has started, and wait for its end."""
         if self.process is not None:

@@ -83,3 +83,9 @@ def test_each_run_has_one_flow_run_and_goes_on_where_one_process_is_killed(
         assert names.count("Completed") == 1, names
         (version,) = works.store.model_versions.list_versions(run.plan.name, limit=5)
         assert version.run_id == run.run_id
+    run = works.store.runs.create_run(works.store.plans.get(PLANS[0]).plan)
+    works.wait_for_round(PLANS[0], 2)
+    assert both[0].end() == 0
+    said = (works.home / LOG).read_text()
+    assert "told to end" in said and "Traceback" not in said and "never awaited" not in said, said
+    works.store.runs.finish_run(run.run_id, "cancelled", "its process has ended")

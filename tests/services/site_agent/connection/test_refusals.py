@@ -146,7 +146,7 @@ def test_two_settings_in_one_folder_need_a_log_each(plant: Plant) -> None:
     settings = plant.folder / "site.toml"
     settings.write_text(f'exposure = "other.sqlite"\n{settings.read_text().replace("ledger.jsonl", "other.jsonl")}')
     second = Plant(plant.folder, plant.key)
-    second.start()
+    second.start("--timeout", "1")
     code, said = second.ended()
     assert code == 1
     assert "another agent of this site is running: it holds" in one_line(said) and "site.log.lock" in one_line(said)
