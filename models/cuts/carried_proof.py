@@ -16,8 +16,9 @@ from models.cuts.lower_bound import strongest_proof
 from models.problem import ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
-_LAST_DIGITS = 1e-6
-"""Share of the risk that the cuts of the end may prove less than those of an earlier round did, which are not kept."""
+_LAST_DIGITS, _OF_THE_GAP = 1e-6, 1e-3
+"""Shares of the risk, or of what the bounds are apart, by which the cuts of the end may prove less than those of an
+earlier round did, which are not kept, or than other multipliers of the same cuts."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
 def _without_last_digits(evidence: Evidence, proven: float) -> float:
     """The bound of the evidence, or what is ``proven`` where no more than last digits are missing from it."""
     lower = evidence.certificate.lower
-    return proven if lower - _LAST_DIGITS * evidence.upper <= proven < lower else lower
+    missing = max(_LAST_DIGITS * evidence.upper, _OF_THE_GAP * (evidence.upper - lower))
+    return proven if lower - missing <= proven < lower else lower
 
 
 def _that_count(evidence: Evidence, multipliers: FloatArray) -> NDArray[np.bool_]:

@@ -37,12 +37,20 @@ def known(radius: float = 1e-2, away: frozenset[str] = frozenset()) -> tuple[Evi
     return evidence, problem
 
 
-@pytest.mark.parametrize(("above", "is_said"), [(0.0, True), (3e-8, False), (5e-7, False), (3e-6, True), (1e-3, True)])
-def test_no_more_is_said_than_is_proven_but_for_what_no_last_digits_explain(above: float, is_said: bool) -> None:
+@pytest.mark.parametrize(
+    ("apart", "above", "is_said"),
+    [(1e-4, 0.0, True), (1e-4, 3e-8, False), (1e-4, 5e-7, False), (1e-4, 3e-6, True), (1e-4, 1e-3, True),
+     (3e-2, 2e-5, False), (3e-2, 4e-5, True)],
+)
+def test_no_more_is_said_than_is_proven_but_for_what_no_last_digits_explain(
+    apart: float, above: float, is_said: bool
+) -> None:
+    """A millionth of the risk, or a thousandth of what the bounds are ``apart`` as a share of it."""
     evidence, problem = known()
     told = carried_proof(evidence, problem)
+    evidence = replace(evidence, upper=evidence.lower * (1.0 + apart + above))
     assert told is not None and 0 < told.lower <= evidence.lower <= evidence.upper
-    claimed = evidence.lower + above * evidence.upper
+    claimed = evidence.lower * (1.0 + above)
     found = carried_proof(replace(evidence, lower=claimed), problem)
     assert found is not None
     assert found.lower == pytest.approx(claimed if is_said else told.lower, rel=1e-12)
