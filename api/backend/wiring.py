@@ -46,7 +46,7 @@ class Backend:
         """The versions that were asked for, ready to diagnose."""
         from services.predictor.cache import PredictorCache
 
-        return PredictorCache(self.checked)
+        return PredictorCache(self.checked, abstain_below_radius=self.settings.api.abstain_below_radius)
 
     @cached_property
     def checked(self) -> CheckedSource:

@@ -38,6 +38,7 @@ ENVIRONMENT: dict[str, SettingPath] = {
     "BALLAST_API_HOST_NAMES": ("api", "host_names"),
     "BALLAST_API_CERTIFICATE": ("api", "certificate"),
     "BALLAST_API_KEY": ("api", "key"),
+    "BALLAST_API_ABSTAIN_BELOW_RADIUS": ("api", "abstain_below_radius"),
     ENDPOINT_VARIABLE: ("tracing", "endpoint"),
     "BALLAST_LOG_FORMAT": ("logging", "format"),
     "BALLAST_LOG_LEVEL": ("logging", "level"),

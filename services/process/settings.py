@@ -104,6 +104,11 @@ class ApiSettings(_Section):
         default=("localhost", "127.0.0.1"), description="names in the certificate that Ballast makes"
     )
 
+    abstain_below_radius: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False,
+        description="diagnoses of a smaller robustness radius are given as abstained, with the reason; 0: none is",
+    )
+
     @model_validator(mode="after")
     def _both_or_neither(self) -> Self:
         if (self.certificate is None) != (self.key is None):

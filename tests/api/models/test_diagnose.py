@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,24 @@ def test_one_and_many_and_a_number_for_an_alias_answer_alike(shared_world: Any) 
     assert ask(shared_world, {"samples": [FEATURES_EXAMPLE], "alias": "1"}).json() == one
     many = ask(shared_world, {"samples": [FEATURES_EXAMPLE] * 3}).json()
     assert many["diagnoses"] == one["diagnoses"] * 3
+
+
+def test_a_diagnosis_near_another_class_is_given_as_abstained_where_the_settings_say_how_near(
+    shared_world: Any, opening: Any, tmp_path: Path, filled_sqlite: Any, mlflow_settings: Any
+) -> None:
+    """Of one sample and of many, which are written another way; all else of the answer is as it was."""
+    (plain,) = ask(shared_world, {"sample": FEATURES_EXAMPLE}).json()["diagnoses"]
+    assert not plain["abstained"]
+    for below, abstains in ((plain["robustness_radius"] * 0.999, False), (plain["robustness_radius"] * 1.001, True)):
+        home = tmp_path / str(abstains)
+        home.mkdir()
+        api = {"abstain_below_radius": below}
+        with opening(home, filled_sqlite.new(), mlflow_settings, known=filled_sqlite.tokens, api=api) as world:
+            for body in ({"sample": FEATURES_EXAMPLE}, {"samples": [FEATURES_EXAMPLE] * 60}):
+                for found in ask(world, body).json()["diagnoses"]:
+                    assert found["abstained"] is abstains
+                    assert ("is below the asked" in found["reason"]) is abstains
+                    assert found | {"abstained": False, "reason": plain["reason"]} == plain
 
 
 def changed(**values: Any) -> dict[str, Any]:

@@ -67,6 +67,8 @@ def test_what_is_no_table_in_the_file_is_one_line_whatever_the_environment_says(
     ("BALLAST_LOG_FORMAT", "xml", "logging.format: Input should be"),
     ("BALLAST_PREFECT_PORT", "0", "prefect.port: "),
     ("BALLAST_PREFECT_RUNS_AT_ONCE", "0", "prefect.runs_at_once: "),
+    ("BALLAST_API_ABSTAIN_BELOW_RADIUS", "-1", "api.abstain_below_radius: "),
+    ("BALLAST_API_ABSTAIN_BELOW_RADIUS", "inf", "api.abstain_below_radius: "),
     ("BALLAST_API_KEY", "key.pem", "api: certificate and key belong together"),
 ])
 def test_what_does_not_fit_is_told_of_the_variable_that_says_it(
