@@ -82,6 +82,15 @@ def true_risks(works: Any, version: ModelVersion) -> list[float]:
     return found
 
 
+@pytest.mark.parametrize("reveal", ["each site", "sums"])
+def test_a_wide_ball_is_trained_without_a_question_that_plants_refuse(works: Any, reveal: str) -> None:
+    """The first cuts are all but flat, and say nothing of what the ball adds to the norm: their least is far off."""
+    spec = JOINT | {"radius": {"rule": "fixed", "value": 0.3}, "label_flip_cost": 0.2}
+    plan = works.plan(f"wide-{reveal.split()[0]}", spec=spec, reveal=reveal, gap=1e-2, max_rounds=20)
+    _, trained, version = works.train(plan)
+    assert version.is_certified and version.certified_gap <= 1e-2, trained.rounds
+
+
 @pytest.mark.parametrize(("reveal", "mixture"), [("each site", 0.2), ("sums", 0.0)])
 def test_all_classes_are_trained_as_one_problem_from_a_plan(
     works: Any, reveal: str, mixture: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

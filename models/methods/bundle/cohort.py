@@ -136,7 +136,7 @@ class CohortServer(CertifiedServer[CohortState]):
         evidence = _bounded(_recorded(state, problem, answers), problem)
         evidence, model_minimiser = tighten_lower_bound(evidence, problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest, towards = bottom(model, model_minimiser, evidence)
+        lowest, towards = bottom(model, model_minimiser, evidence, problem)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         shares = [min(problem.parameters["level"] * each, _HIGHEST) for each in _SPREAD[: self._questions(problem)]]
         raised = [np.array(lowest + share * max(height - lowest, 0.0)) for share in shares]

@@ -35,13 +35,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, without_needless_digits
+from models.basics import Arrays, FloatArray, TransportNorm, without_needless_digits
 from models.cuts.bounds import enough, record, tighten_lower_bound
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.cut_program import project
 from models.cuts.evidence import Evidence, cut_model
 from models.cuts.reuse import reused_cuts, without_reused
+from models.geometry.norms import DUAL_NORM, vector_norm
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import ServerProblem
@@ -58,6 +59,11 @@ _FEW_HELD = 200
 _REACH = 2.0**12
 """Weights, risks and features being of order one, beyond which no optimum is looked for before one that is farther was
 found: as far as sums over cohorts tell a lower bound (``models.cohorts.fixed_point``)."""
+_FARTHEST = 16.0
+"""The same of all classes as one problem: norm of all planes times the mean radius, in parts of the best risk.
+
+A ball adds its radius times half of the largest plane's norm at least, so a best model is not so far, unless it has
+many planes; and plants refuse what is far beyond (``services.site_agent.limits.questions``)."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples, less whole numbers, are spread over 0 to 1, each far from those before it."""
 _APART = 1e-3
@@ -127,7 +133,7 @@ class BundleServer(PointServer[BundleState]):
         """Add the cuts, bound the optimum, project the best point on the level set."""
         evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.point, answers), problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest, towards = bottom(model, model_minimiser, evidence)
+        lowest, towards = bottom(model, model_minimiser, evidence, problem)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         level = float(without_needless_digits(np.array(level), problem.gap))
@@ -157,7 +163,9 @@ class WorstSiteServer(BundleServer):
         return super().carried_proof(state, replace(problem, mixture=WHOLE_SIMPLEX))
 
 
-def bottom(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> tuple[float, FloatArray | None]:
+def bottom(
+    model: CutModel, minimiser: ModelPoint, evidence: Evidence, problem: ServerProblem
+) -> tuple[float, FloatArray | None]:
     """Value from which levels are counted, and a point (D,) at it; where the minimum was missed the proven bound, None.
 
     Few cuts, as at a champion of which nothing else is known, may be flat for ever, and the least of them so far away
@@ -165,17 +173,28 @@ def bottom(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> tuple[
 
     A few nearly flat ones, as of classes that no plane tells apart, have their least at weights of some 1e5. Levels
     that are counted from there lie as far, where no plant of a cohort answers: the way there ends within the reach.
+    So it does of all classes as one problem, whose cuts say nothing of the norm that the ball adds to their risk.
     """
     lowest, at_best = model.value(minimiser.point), model.value(evidence.best_point)
     missed = lowest > at_best and at_best - evidence.lower > _APART * at_best
     if missed:
         return evidence.lower, None
     best, way = evidence.best_point, minimiser.point - evidence.best_point
-    reach, length = max(_REACH, 2.0 * float(np.abs(best).max(initial=0.0))), float(np.abs(way).max(initial=0.0))
-    if length <= reach or lowest >= at_best:
+    share = _share(way, best, _REACH, "linf")
+    radius = float(sum(site.weight * site.radius for site in problem.sites))
+    if problem.joint and radius > 0:
+        farthest = _FARTHEST * evidence.upper / radius
+        share = min(share, _share(way, best, farthest, DUAL_NORM[problem.transport_norm]))
+    if share >= 1.0 or lowest >= at_best:
         return lowest, minimiser.point
-    nearer = best + reach / length * way
+    nearer = best + share * way
     return model.value(nearer), nearer
+
+
+def _share(way: FloatArray, best: FloatArray, reach: float, norm: TransportNorm) -> float:
+    """Share of a way (D,) from the best point that is within the reach, or no longer than twice the best point's."""
+    length, far = float(vector_norm(way, norm)), float(vector_norm(best, norm))
+    return max(reach, 2.0 * far) / length if length > 0 else 1.0
 
 
 def not_again(point: FloatArray, evidence: Evidence) -> FloatArray:

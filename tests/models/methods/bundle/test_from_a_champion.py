@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.basics import FloatArray
+from models.basics import FloatArray, TransportNorm
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.evidence import Evidence
 from models.methods.bundle.level import bottom
@@ -57,7 +57,7 @@ def test_levels_are_counted_from_below_the_best_point(lower: float, far: bool) -
     model = one_site_model(slopes, 1.0 - float(slopes[0] @ best))
     evidence = Evidence.empty(terms)
     grown = Evidence(**{**vars(evidence), "points": best[None], "upper": 1.0, "lower": lower, "best": 0})
-    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown)
+    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
     if far and lower == 0.0:
         assert lowest == lower and towards is None
     else:  # found, or no more than the last digits are left: to go below the least of the cuts would lead nowhere
@@ -71,9 +71,30 @@ def test_levels_lie_where_a_question_may_be_asked(size: float, within: float) ->
     best, minimiser = np.array([0.0, size]), np.array([0.0, -5e5])
     model = one_site_model(np.array([[0.0, 2e-6]]), 1.0)
     grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.02, "lower": 0.0, "best": 0})
-    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown)
+    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
     assert towards is not None and lowest == model.value(towards) < model.value(best)
     np.testing.assert_allclose(towards, [0.0, size - within])
+
+
+@pytest.mark.parametrize("joint, radius, norm, size, away", [
+    (True, 0.1, "l1", 0.0, 163.2), (True, 0.1, "l2", 0.0, 163.2 / 2**0.5), (True, 0.1, "linf", 0.0, 81.6),
+    (True, 0.1, "l2", 300.0, 600.0),
+    (True, 0.0, "l2", 0.0, 2000.0), (False, 0.1, "l2", 0.0, 2000.0), (True, 1e-4, "l2", 0.0, 2000.0),
+])
+def test_planes_of_all_classes_are_asked_where_the_ball_lets_them_lie(
+    joint: bool, radius: float, norm: TransportNorm, size: float, away: float
+) -> None:
+    """Their cuts have no norm, so the least of a flat one is far off, where plants answer nothing any more.
+
+    Sixteen times the best risk of 1.02, by the radius; where the best point is far already, twice as far as that.
+    """
+    terms = ServerProblem(2, (SiteTerms("a", 1.0, radius, 1.0),), norm, fit_intercept=False, joint=joint)
+    best, minimiser = np.full(2, size), np.full(2, size - 2000.0)
+    model = one_site_model(np.array([[1e-5, 1e-5]]), 1.0)
+    grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.02, "lower": 0.0, "best": 0})
+    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
+    assert towards is not None and lowest == model.value(towards)
+    np.testing.assert_allclose(towards, size - away)
 
 
 def test_classes_that_no_plane_tells_apart_are_asked_near() -> None:
