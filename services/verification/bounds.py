@@ -22,7 +22,8 @@ leaves is charged over these w alone:
   ``max|x| <= k L`` for ``k = max|P| / (1 - e)``, and of any slope v, from ``x = P R x + E x``,
   ``|<v, w - u>| <= p(v) L`` with ``p(v) = max|P' v| + e k ||v||_1``. Where ``p(v') < 1``, v takes off at most
   ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted. From sums v takes
-  off no more than ``sum_p |v_p| (REACH + |u_p|)`` either.
+  off no more than ``sum_p |v_p| (REACH + |u_p|)`` either; nor does it from single answers where that is asked, as for
+  cuts that are flat but for rounding along weights which no row has a say in: over all weights they prove nothing.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ def heights(certificate: CertificateFile, head: Head) -> tuple[Interval, Interva
     return cuts, times(floors(certificate, head), norm)
 
 
-def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float:
+def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, within_reach: bool = False) -> float:
     """Lower bound on the least risk, 0 where nothing is proven: no risk is below 0.
 
-    ``upper``: what the risk of the worst mixture is at most at the weights, each site's at least what its cuts say.
+    ``within_reach``: of weights within :data:`.charges.REACH`, as from sums. ``upper``: what the risk of the worst mixture is at most at the weights, each site's at least what its cuts say.
     """
     mixture, left = _mixture(certificate, head.mixture)
     if mixture is None:
@@ -149,7 +150,8 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float) -> float
         charge = 0.0
         if slope.size.any():
             tilt = tilt_charge(certificate, head, slope, sides, mixture, upper)
-            charge = min(tilt, reach_charge(certificate, slope, head.weights))
+            near = certificate.members or within_reach
+            charge = min(tilt, reach_charge(slope, head.weights)) if near else tilt
         bound = down((constant + along(slope, head.weights)).low - charge)
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 

@@ -115,10 +115,8 @@ def tilt_charge(
     return float(up(up(np.array(_passed(slope, inverse[:d], slack) * above)) / down(np.array(1.0 - share))))
 
 
-def reach_charge(certificate: CertificateFile, slope: Interval, weights: Floats) -> float:
-    """What a slope v (D,) can take off from the weights to any within the reach; infinite where it is not of sums."""
-    if not certificate.members:
-        return np.inf
+def reach_charge(slope: Interval, weights: Floats) -> float:
+    """What a slope v (D,) can take off from the weights to any within the reach."""
     return float(dot(slope.size, up(REACH + np.abs(weights))).high)
 
 

@@ -53,8 +53,8 @@ def verify(certificate: CertificateFile) -> Proof:
     _check_problem(certificate)
     proven = [_prove(certificate, head, k) for k, head in enumerate(certificate.heads)]
     ones = np.ones(len(proven))
-    upper = float(sums(ones, np.array([high for high, _ in proven])).high)
-    lower = min(float(sums(ones, np.array([low for _, low in proven])).low), upper)
+    upper = float(sums(ones, np.array([high for high, _, _ in proven])).high)
+    lower = min(float(sums(ones, np.array([low for _, low, _ in proven])).low), upper)
     gap = (upper - lower) / upper if upper > 0 else 0.0
     room = ACCURACY * upper
     if not certificate.upper >= upper - room:
@@ -70,7 +70,8 @@ def verify(certificate: CertificateFile) -> Proof:
     not_checked = _not_checked(certificate)
     if absent:
         not_checked += (f"the risk of {', '.join(absent)} at the weights: absent at the end, it counts by its cuts",)
-    return Proof(upper, lower, gap, _checked(certificate), not_checked, _condition(certificate))
+    within_reach = any(near for _, _, near in proven)
+    return Proof(upper, lower, gap, _checked(certificate, within_reach), not_checked, _condition(certificate))
 
 
 def _condition(certificate: CertificateFile) -> str:
@@ -82,9 +83,11 @@ def _condition(certificate: CertificateFile) -> str:
     )
 
 
-def _checked(certificate: CertificateFile) -> tuple[str, ...]:
+def _checked(certificate: CertificateFile, within_reach: bool) -> tuple[str, ...]:
     n_cuts, n_sites = sum(head.site.size for head in certificate.heads), len(certificate.site_ids)
     sites, own, within = f"{n_sites} sites", "its site", ""
+    if within_reach:
+        within = f"; for weights of at most {REACH:g} in absolute value: no row has a say in some, and cuts are rounded"
     if certificate.members:
         cohorts, own = "1 cohort" if n_sites == 1 else f"{n_sites} cohorts", "its cohort"
         sites = f"{cohorts}, sums over {len(certificate.plants)} plants,"
@@ -126,8 +129,11 @@ def _check_problem(certificate: CertificateFile) -> None:
             raise RefutedError(f"a cut of {site} counts the norm more than the radius of the site allows")
 
 
-def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float]:
-    """Bounds of one head; :class:`NotProvenError` where they are not the ones that it is said to have."""
+def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float, bool]:
+    """Bounds of one head, and whether single answers prove the lower one of weights within the reach alone.
+
+    :class:`NotProvenError` where they are not the ones that it is said to have.
+    """
     known = np.where(np.isnan(head.risks), 0.0, head.risks)
     name = f"head {number + 1}"
     if (known < 0).any():
@@ -150,10 +156,13 @@ def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float
     upper = upper_bound(certificate, risks)
     if not head.upper >= upper - ACCURACY * upper:
         raise NotProvenError(f"{name}: upper bound said to be {head.upper:.9g}; what is proven is {upper:.9g}")
-    lower = lower_bound(certificate, head, upper_bound(certificate, np.maximum(risks, modelled)))
+    highest, far = upper_bound(certificate, np.maximum(risks, modelled)), float(np.abs(head.weights).max())
+    lower, near = lower_bound(certificate, head, highest), False
+    if head.lower > lower + ACCURACY * upper and not certificate.members and far <= REACH:
+        lower, near = lower_bound(certificate, head, highest, within_reach=True), True
     if not head.lower <= lower + ACCURACY * upper:
         raise NotProvenError(f"{name}: lower bound said to be {head.lower:.9g}; what is proven is {lower:.9g}")
-    return upper, lower
+    return upper, lower, near
 
 
 def _highest(certificate: CertificateFile, head: Head, values: Floats) -> Floats:

@@ -1,0 +1,54 @@
+"""Single answers whose cuts are flat but for rounding along weights that no row has a say in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from services.verification.certificate_file import CertificateFile
+from services.verification.charges import REACH
+from services.verification.proof import NotProvenError, Proof, verify
+from tests.services.verification.test_tilt_charge import one_site
+
+
+def claimed(lower: float, weights: list[float], fall: float = 1e-17) -> CertificateFile:
+    """Two cuts that meet at a risk of .9, and along the second weight fall by rounding."""
+    half = np.full(2, 0.5)
+    certificate, head = one_site(np.array([[1.0, -fall], [-1.0, -fall]]), np.full(2, 0.9), np.array(weights), half, half)
+    gap = (head.upper - lower) / head.upper
+    return replace(certificate, heads=(replace(head, lower=lower),), lower=lower, upper=head.upper, gap=gap)
+
+
+def said_of_weights(proof: Proof) -> list[str]:
+    return [line for line in proof.checked if "4096" in line]
+
+
+def test_what_a_run_claims_is_proven_of_weights_within_the_reach_and_said_to_be() -> None:
+    proof = verify(claimed(0.9, [0.0, 3.0]))
+    assert proof.lower == pytest.approx(0.9, abs=1e-9) and proof.condition == ""
+    assert said_of_weights(proof) == [
+        "lower bound: 2 cuts and their multipliers, by weak duality, in interval arithmetic; "
+        "for weights of at most 4096 in absolute value: no row has a say in some, and cuts are rounded"
+    ]
+
+
+def test_what_falls_by_more_than_rounding_is_not_proven() -> None:
+    with pytest.raises(NotProvenError, match="lower bound said to be 0.9; what is proven is 0.89"):
+        verify(claimed(0.9, [0.0, 3.0], fall=1e-6))
+
+
+def test_weights_beyond_the_reach_prove_nothing_of_those_within() -> None:
+    assert said_of_weights(verify(claimed(0.9, [0.0, REACH])))
+    with pytest.raises(NotProvenError, match="lower bound said to be 0.9; what is proven is 0$"):
+        verify(claimed(0.9, [0.0, 1.001 * REACH]))
+
+
+def test_where_it_is_proven_of_all_weights_no_reach_is_said() -> None:
+    assert not said_of_weights(verify(claimed(0.0, [0.0, 3.0])))
+    bounding = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1e-6], [0.0, -1e-6]])
+    shares = np.array([0.25 + 1e-10, 0.25 - 1e-10, 0.2, 0.2])
+    certificate, head = one_site(bounding, np.full(4, 0.9), np.zeros(2), shares, shares)
+    proven = replace(certificate, heads=(replace(head, lower=0.8),), lower=0.8, gap=1.0 / 9.0)
+    assert not said_of_weights(verify(proven))
