@@ -124,7 +124,8 @@ def heights(certificate: CertificateFile, head: Head) -> tuple[Interval, Interva
 def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, within_reach: bool = False) -> float:
     """Lower bound on the least risk, 0 where nothing is proven: no risk is below 0.
 
-    ``within_reach``: of weights within :data:`.charges.REACH`, as from sums. ``upper``: what the risk of the worst mixture is at most at the weights, each site's at least what its cuts say.
+    ``within_reach``: of weights within :data:`.charges.REACH`, as from sums. ``upper``: what the risk of the worst
+    mixture is at most at the weights, each site's at least what its cuts say.
     """
     mixture, left = _mixture(certificate, head.mixture)
     if mixture is None:

@@ -16,7 +16,8 @@ from tests.services.verification.test_tilt_charge import one_site
 def claimed(lower: float, weights: list[float], fall: float = 1e-17) -> CertificateFile:
     """Two cuts that meet at a risk of .9, and along the second weight fall by rounding."""
     half = np.full(2, 0.5)
-    certificate, head = one_site(np.array([[1.0, -fall], [-1.0, -fall]]), np.full(2, 0.9), np.array(weights), half, half)
+    slope = np.array([[1.0, -fall], [-1.0, -fall]])
+    certificate, head = one_site(slope, np.full(2, 0.9), np.array(weights), half, half)
     gap = (head.upper - lower) / head.upper
     return replace(certificate, heads=(replace(head, lower=lower),), lower=lower, upper=head.upper, gap=gap)
 
