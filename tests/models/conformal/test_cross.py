@@ -22,6 +22,16 @@ def held_out(seed: int, rows: int, heads: int, folds: int = 3) -> OutOfFold:
     )
 
 
+def test_each_model_scores_a_row_for_each_class_by_the_plane_of_that_class() -> None:
+    """Slopes first and the intercept last, as a fit gives them."""
+    held, rows = held_out(4, 12, 4), np.random.default_rng(5).standard_normal((6, 2))
+    found = held.head_scores(rows)
+    assert found.shape == (3, 6, 4)
+    for model, planes in enumerate(held.planes):
+        for k, (first, second, intercept) in enumerate(planes):
+            np.testing.assert_allclose(found[model, :, k], first * rows[:, 0] + second * rows[:, 1] + intercept)
+
+
 @settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
 def test_a_class_is_in_the_set_where_enough_rows_of_a_group_are_as_strange(
