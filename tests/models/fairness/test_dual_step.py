@@ -259,6 +259,10 @@ def test_water_level_meets_its_total():
             lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(2), np.ones(3), 1.0),
             "losses must have shape",
         ),
+        (
+            lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(3), np.ones((3, 1)), 1.0),
+            r"current must have shape \(3,\), one number a site, got \(3, 1\)",
+        ),
         (lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(3), np.ones(3), 0.0), "step must be"),
         (
             lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.array([1.0, np.inf, 0.0]), np.ones(3), 1.0),
