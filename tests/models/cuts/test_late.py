@@ -54,3 +54,19 @@ def test_beside_a_site_that_is_away_one_that_is_at_work_still_keeps_a_point_from
     only = with_answers(Evidence.empty(problem), problem, np.ones(3), {"a": answer_of(0.2), "e": answer_of(0.2)})
     nothing = with_exact_upper(only, problem, away)
     assert (nothing.best, nothing.upper, nothing.fresh_weight) == (-1, math.inf, 0.0)
+
+
+def test_an_exchange_is_the_same_in_whatever_order_its_answers_came() -> None:
+    """Those to earlier questions first: a run that is resumed, or played again, has the rows that it had."""
+    problem = problem_of()
+    first = with_answers(Evidence.empty(problem), problem, np.zeros(3), {name: guarded(0.9) for name in ("a", "b", "c")})
+    two = with_late_answers(first, problem, np.ones(3), {name: guarded(0.4) for name in ("a", "b")}, {}, asked=True)
+    asked_in, packs = {"e": 1, "c": 2, "d": 2}, []
+    for order in ("abcde", "edcba", "dbeca"):
+        answers = {name: guarded(0.1 + 0.1 * NAMES.index(name)) for name in order}
+        packs.append(with_late_answers(two, problem, np.full(3, 2.0), answers, asked_in, asked=True).pack())
+        assert packs[-1]["point_round"].tolist() == [1, 2, 1, 2, 3]
+        assert packs[-1]["points"][:, 0].tolist() == [0, 1, 0, 1, 2]
+    for name, array in packs[0].items():
+        for other in packs[1:]:
+            np.testing.assert_array_equal(array, other[name])
