@@ -96,6 +96,16 @@ def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int,
         assert found[row] == pytest.approx(sorted([min(lows), max(highs)]))
 
 
+def test_an_interval_is_no_wider_for_the_rounding_of_its_rank() -> None:
+    """A hundred times 0.55 is 55 and some last digits, which are no row."""
+    assert 100.0 * 0.55 > 55.0
+    none = np.zeros(99, dtype=np.intp)
+    held = OutOfFold(
+        np.arange(1.0, 100.0), none, none, np.ones(99), np.zeros((1, 1, 3)), ("a",), [Ends(np.zeros(0), np.ones((2, 1)))]
+    )
+    assert cross_interval(held, np.zeros((1, 1)), 0.55).tolist() == [[-55.0, 55.0]]
+
+
 def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:
     held = held_out(1, 8, 1)
     with pytest.raises(ProblemError, match=r"coverage 0.99 needs 99 rows of each group .* group a has \d+"):
