@@ -50,6 +50,7 @@ def test_model_selection_loses_groups_with_a_word_and_routes_them() -> None:
         (np.zeros((36, 2)), r"must be a vector .* got the shape \(36, 2\)"),
         ([[1], [2]] * 18, r"must be a vector .* got the shape \(36, 1\)"),
         ([[1], [2, 3]] * 18, "names of one kind|ragged"),
+        ([np.zeros((2, 2)), np.zeros((2, 3))] * 18, "got a ragged list"),
         (["a", None] * 18, "some are missing"),
         (["a"] * 5, "name the site of each of the 36 rows, got 5"),
     ],
