@@ -70,3 +70,14 @@ def test_an_exchange_is_the_same_in_whatever_order_its_answers_came() -> None:
     for name, array in packs[0].items():
         for other in packs[1:]:
             np.testing.assert_array_equal(array, other[name])
+
+
+def test_a_late_answer_is_one_at_the_point_of_its_question_however_many_rows_stand_before_it() -> None:
+    """Late answers add rows, so the rows of a point are not those of its number."""
+    problem = problem_of()
+    known = with_answers(Evidence.empty(problem), problem, np.zeros(3), {name: guarded(0.9) for name in ("a", "b")})
+    for number, late in ((2, 1), (3, 2), (4, 3)):
+        answers = {"a": guarded(0.5), "c": guarded(0.5)}
+        known = with_late_answers(known, problem, np.full(3, number - 1.0), answers, {"c": late}, asked=True)
+    assert known.point_round.tolist() == [1, 1, 2, 2, 3, 3, 4]
+    assert known.points[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3]
