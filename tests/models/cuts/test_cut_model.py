@@ -49,7 +49,7 @@ def test_a_site_is_as_high_as_its_highest_cut_or_its_floor(norm: TransportNorm, 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("swings", [False, True])
 def test_slopes_of_the_sites_are_those_of_the_cuts_that_make_them(norm: TransportNorm, swings: bool) -> None:
-    """Along them, the norm apart, each site is at a point what its model is there less what the cut has at zero."""
+    """A swing turns with the signs of the weights, and a floor has no slope."""
     model = drawn(norm, swings)
     for point in np.random.default_rng(9).normal(size=(20, 4)):
         slopes, norm_weights = model.site_slopes(point)
