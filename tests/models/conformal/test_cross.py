@@ -101,7 +101,8 @@ def test_an_interval_is_no_wider_for_the_rounding_of_its_rank() -> None:
     assert 100.0 * 0.55 > 55.0
     none = np.zeros(99, dtype=np.intp)
     held = OutOfFold(
-        np.arange(1.0, 100.0), none, none, np.ones(99), np.zeros((1, 1, 3)), ("a",), [Ends(np.zeros(0), np.ones((2, 1)))]
+        np.arange(1.0, 100.0), none, none, np.ones(99), np.zeros((1, 1, 3)), ("a",),
+        [Ends(np.zeros(0), np.ones((2, 1)))],
     )
     assert cross_interval(held, np.zeros((1, 1)), 0.55).tolist() == [[-55.0, 55.0]]
 

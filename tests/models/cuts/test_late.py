@@ -59,7 +59,8 @@ def test_beside_a_site_that_is_away_one_that_is_at_work_still_keeps_a_point_from
 def test_an_exchange_is_the_same_in_whatever_order_its_answers_came() -> None:
     """Those to earlier questions first: a run that is resumed, or played again, has the rows that it had."""
     problem = problem_of()
-    first = with_answers(Evidence.empty(problem), problem, np.zeros(3), {name: guarded(0.9) for name in ("a", "b", "c")})
+    at_zero = {name: guarded(0.9) for name in ("a", "b", "c")}
+    first = with_answers(Evidence.empty(problem), problem, np.zeros(3), at_zero)
     two = with_late_answers(first, problem, np.ones(3), {name: guarded(0.4) for name in ("a", "b")}, {}, asked=True)
     asked_in, packs = {"e": 1, "c": 2, "d": 2}, []
     for order in ("abcde", "edcba", "dbeca"):

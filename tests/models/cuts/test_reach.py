@@ -71,7 +71,7 @@ def test_a_problem_of_cohorts_has_it_and_one_of_single_answers_has_not() -> None
 
 
 def test_what_rounding_has_left_of_a_slope_is_charged_too() -> None:
-    """Slopes that seem to cancel fall by some 1e-17 for each unit of the way, and the reach is of thousands of units."""
+    """Slopes that seem to cancel fall by some 1e-17 for each unit of the way, and the reach is thousands of units."""
     draw, seen = np.random.default_rng(3), 0
     for _ in range(20):
         half, middle = draw.uniform(0.1, 1.0, (2, 3))

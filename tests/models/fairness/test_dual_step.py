@@ -187,7 +187,7 @@ def test_a_search_that_was_stopped_says_no_less_than_there_is(bound, part, monke
 
 
 def test_a_search_over_many_sets_of_sites_ends_when_its_time_is_up(monkeypatch):
-    """Servers ask for the size in a round: of some tens of sites all sets are too many, and the size is then a bound."""
+    """Servers ask for the size in a round: of some tens of sites all sets are too many, and a bound is told."""
     shares = np.random.default_rng(0).dirichlet(np.full(10, 3.0))
     ambiguity = RelativeSet(CappedSimplex(shares / 0.83), CappedSimplex(shares / 0.71), 0.3)
     exact = ambiguity.sum_norm()

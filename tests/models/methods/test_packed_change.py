@@ -94,7 +94,7 @@ def test_a_round_adds_what_it_brought_however_late_it_is(heads: int) -> None:
 
 
 def test_heads_that_came_to_have_unlike_shapes_are_written_anew_each_under_its_own_name() -> None:
-    """All that was there is in its place, and one head has more of it: what stands stacked says nothing of that head."""
+    """All that was there is in its place, and one head has more of it, for which there is no room in a stack."""
     server = OneVsRestServer(get_method("level-bundle").server, 2)
     before = grown(server.init(PROBLEM), 1, False, 0)
     after = grown(before, 2, False, 0)

@@ -10,8 +10,7 @@ import pytest
 from models.cuts.cut_model import ModelPoint
 from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model
 from models.methods.bundle.cohort_questions import counted_shares, question_of
-from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES
-from models.methods.bundle.cohort_site import own_centre
+from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES, own_centre
 from models.methods.bundle.level import norm_and_sides, prox_questions
 from models.problem import ServerProblem, SiteTerms
 from tests.models.methods.bundle.test_prox_questions import projected
@@ -101,7 +100,7 @@ def test_at_the_level_already_every_plant_takes_a_step_of_its_own_from_the_point
 
 
 def test_a_plants_own_centre_is_of_its_question_its_sides_and_the_cuts_that_count() -> None:
-    """``w + (sum of shares (s + sides c) + carried of_norm) / penalty``: what no share has, the greatest norm part has."""
+    """``w + (sum of shares (s + sides c) + carried of_norm) / penalty``; what no share has is of the floor."""
     random, features = np.random.default_rng(4), 3
     slope, swing, norm_weight = random.normal(size=(2, 4, 4)), random.random((2, 4, 3)), random.random((2, 4))
     counted = np.zeros((2, 2, 4))
