@@ -112,7 +112,7 @@ def solve_relative(
         raise ProblemError(f"there are losses of {n} sites and sets over {ambiguity.size}")
     mean = losses.hessians.mean(axis=0)
     sizes = np.linalg.eigvalsh(mean)
-    if sizes[0] <= np.finfo(np.float64).eps * sizes[-1]:
+    if sizes[0] <= len(sizes) * np.finfo(np.float64).eps * sizes[-1]:
         raise ProblemError("the mean loss is flat in some direction; leave out features that depend on others")
     point = -np.linalg.solve(mean, losses.slopes.mean(axis=0)) if start is None else start
     if box is not None:

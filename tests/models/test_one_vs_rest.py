@@ -196,3 +196,16 @@ def test_a_site_is_asked_next_where_any_head_wants_it() -> None:
     for heads in (({"s0"}, {"s1"}, set[str]()), (set[str](), {"s1"}, {"s0", "s1"})):
         assert server.asks_next(heads, problem) == {"s0", "s1"}
     assert server.asks_next((set[str](),) * 3, problem) == set()
+
+
+def test_who_lies_at_the_end_about_any_head_is_named_with_the_first_of_them() -> None:
+    """A plant whose risk of the first class cannot be true is no better for a true one of the last."""
+
+    class Known:
+        def false_ends(self, state: Any, problem: ServerProblem, weights: Any, risks: Any) -> Any:
+            return {site: (float(weights[0]), risk) for site, risk in risks.items() if risk < state}
+
+    server, problem = OneVsRestServer(cast(Any, Known()), 3), _problem("level-bundle", 1e-3)
+    risks = {"a": np.array([0.1, 0.9, 0.9]), "b": np.array([0.9, 0.2, 0.3]), "c": np.full(3, 0.9)}
+    weights = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+    assert server.false_ends((0.5, 0.5, 0.5), problem, weights, risks) == {"a": (1.0, 0.1), "b": (2.0, 0.2)}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from models.basics import FloatArray, ProblemError
 from models.cohorts import noise
 from models.cohorts.dealing import cohort_problem, deal
+from models.cohorts.discrete_gaussian import LEAST_SIGMA
 from models.cohorts.noise import (
     BITS,
     NoisePlan,
@@ -129,6 +130,13 @@ def test_the_noise_of_the_honest_is_what_the_budget_asks_for() -> None:
             in_words = math.ldexp(change, BITS) + math.sqrt(3 if name == "slope" else 1)
             rho += in_words**2 / (2 * honest * found[name] ** 2)
         assert 0.0099 <= rho <= 0.01
+
+
+def test_however_large_the_budget_the_noise_is_as_wide_as_its_sums_need() -> None:
+    """Below that width sums of what plants draw are no longer near to the noise that the budget is counted of."""
+    for rho in (1e12, 1e20):
+        found = sigmas(np.array([1.0, -2.0, 0.5]), 2, get_loss("hinge"), NoiseTerms(1e-3, 3, rho))
+        assert found == dict.fromkeys(("risk", "offset", "slope"), LEAST_SIGMA)
 
 
 def _noise(seed: int, problem: SiteProblem, point: FloatArray, terms: NoiseTerms) -> FloatArray:

@@ -22,6 +22,16 @@ def held_out(seed: int, rows: int, heads: int, folds: int = 3) -> OutOfFold:
     )
 
 
+def test_each_model_scores_a_row_for_each_class_by_the_plane_of_that_class() -> None:
+    """Slopes first and the intercept last, as a fit gives them."""
+    held, rows = held_out(4, 12, 4), np.random.default_rng(5).standard_normal((6, 2))
+    found = held.head_scores(rows)
+    assert found.shape == (3, 6, 4)
+    for model, planes in enumerate(held.planes):
+        for k, (first, second, intercept) in enumerate(planes):
+            np.testing.assert_allclose(found[model, :, k], first * rows[:, 0] + second * rows[:, 1] + intercept)
+
+
 @settings(max_examples=25, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(20, 40), st.floats(0.3, 0.85))
 def test_a_class_is_in_the_set_where_enough_rows_of_a_group_are_as_strange(
@@ -84,6 +94,17 @@ def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int,
             highs.append(sorted(up)[rank - 1])
             lows.append(sorted(down, reverse=True)[rank - 1])
         assert found[row] == pytest.approx(sorted([min(lows), max(highs)]))
+
+
+def test_an_interval_is_no_wider_for_the_rounding_of_its_rank() -> None:
+    """A hundred times 0.55 is 55 and some last digits, which are no row."""
+    assert 100.0 * 0.55 > 55.0
+    none = np.zeros(99, dtype=np.intp)
+    held = OutOfFold(
+        np.arange(1.0, 100.0), none, none, np.ones(99), np.zeros((1, 1, 3)), ("a",),
+        [Ends(np.zeros(0), np.ones((2, 1)))],
+    )
+    assert cross_interval(held, np.zeros((1, 1)), 0.55).tolist() == [[-55.0, 55.0]]
 
 
 def test_too_few_rows_are_refused_with_how_many_are_needed() -> None:

@@ -98,3 +98,21 @@ def test_it_is_near_enough_by_what_all_cuts_may_add_in_any_mixture() -> None:
         assert most > 0.1
         for share, near in ((0.999, False), (1.001, True)):
             assert missed_cuts(model, point, chosen, np.ones(36, dtype=bool), share * most)[1] is near
+
+
+def test_a_site_that_told_nothing_makes_nothing_nearer() -> None:
+    """Nor one all of whose cuts lie below its floor: what others may add is not set off against it."""
+    point, whole = np.array([0.4, -0.3]), drawn(1)
+    silent = whole.of_cuts(whole.site != 2)
+    low = replace(whole, offset=np.where(whole.site == 2, -50.0, whole.offset))
+    for model in (silent, low):
+        count = len(model.site)
+        chosen = (np.arange(count) % 6 == 0) & (model.site != 2)
+        heights = model.heights(point[None])[0]
+        tops, top = 0.5 * model.floor, 0.5 * model.floor
+        np.maximum.at(tops, model.site[chosen], heights[chosen])
+        np.maximum.at(top, model.site, heights)
+        most = float(model.site_weights @ (top - tops))
+        assert most > 0.1 and top[2] == tops[2]
+        for share, near in ((0.999, False), (1.001, True)):
+            assert missed_cuts(model, point, chosen, np.ones(count, dtype=bool), share * most)[1] is near

@@ -18,6 +18,8 @@ from models.losses.catalogue import LOSS_NAMES, get_loss
 from models.methods.site_answers import ProxCutSite
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms
 from models.worst_case.risk_range import risk_range, steepest_slope
+from tests.models.cuts.test_evidence import known
+from tests.models.cuts.told import problem_of
 
 LOWER = {"risk": np.array(0.5), "cut_height": np.array(0.5)}
 NORMS = st.sampled_from(["l1", "l2", "linf"])
@@ -221,3 +223,10 @@ def test_the_last_exchange_is_held_against_the_first() -> None:
     for name, factor in (("risk", 0.9), ("cut_height", 1.1)):
         evidence, server_problem = asked(problem, np.stack([point, np.zeros(4), point]), **{name: factor})
         assert suspected(evidence, server_problem) == {0}
+
+
+def test_of_whom_only_cuts_or_only_risks_are_known_nothing_contradicts() -> None:
+    """As of a plant that told nothing in this run, whose cuts of the last one were taken over."""
+    problem, told = problem_of(), known()
+    assert find_contradiction(replace(told, risks=np.full_like(told.risks, np.nan)), problem, 0) is None
+    assert find_contradiction(told.kept_cuts(told.cut_site != 0), problem, 0) is None

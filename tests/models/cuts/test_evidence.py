@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -64,6 +64,17 @@ def test_points_risks_and_cuts_say_in_which_exchange_they_came() -> None:
         [5.0, np.nan, np.nan, np.nan],
     ])
     assert found.passed().exchanges == 4 and (found.passed().points == found.points).all()
+
+
+def test_what_is_packed_is_read_again_with_the_exchange_in_which_each_cut_counted_last() -> None:
+    """A run that is resumed takes the same cuts into its programs, or it goes another way."""
+    used = replace(known().judged_by(np.array([4.0, 2.0, 3.0, 5.0])), cut_used=np.array([3.0, 1.0, 3.0, 2.0, 3.0]))
+    packed = used.pack()
+    found = Evidence.unpack(packed)
+    for each in fields(Evidence):
+        np.testing.assert_array_equal(getattr(found, each.name), getattr(used, each.name), err_msg=each.name)
+    before = {name: array for name, array in packed.items() if name != "cut_used"}
+    assert Evidence.unpack(before).cut_used.tolist() == used.cut_round.tolist(), "as states of version 0.1 are read"
 
 
 def test_an_exchange_in_which_nobody_answered_is_one_without_cuts() -> None:

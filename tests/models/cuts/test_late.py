@@ -54,3 +54,31 @@ def test_beside_a_site_that_is_away_one_that_is_at_work_still_keeps_a_point_from
     only = with_answers(Evidence.empty(problem), problem, np.ones(3), {"a": answer_of(0.2), "e": answer_of(0.2)})
     nothing = with_exact_upper(only, problem, away)
     assert (nothing.best, nothing.upper, nothing.fresh_weight) == (-1, math.inf, 0.0)
+
+
+def test_an_exchange_is_the_same_in_whatever_order_its_answers_came() -> None:
+    """Those to earlier questions first: a run that is resumed, or played again, has the rows that it had."""
+    problem = problem_of()
+    at_zero = {name: guarded(0.9) for name in ("a", "b", "c")}
+    first = with_answers(Evidence.empty(problem), problem, np.zeros(3), at_zero)
+    two = with_late_answers(first, problem, np.ones(3), {name: guarded(0.4) for name in ("a", "b")}, {}, asked=True)
+    asked_in, packs = {"e": 1, "c": 2, "d": 2}, []
+    for order in ("abcde", "edcba", "dbeca"):
+        answers = {name: guarded(0.1 + 0.1 * NAMES.index(name)) for name in order}
+        packs.append(with_late_answers(two, problem, np.full(3, 2.0), answers, asked_in, asked=True).pack())
+        assert packs[-1]["point_round"].tolist() == [1, 2, 1, 2, 3]
+        assert packs[-1]["points"][:, 0].tolist() == [0, 1, 0, 1, 2]
+    for name, array in packs[0].items():
+        for other in packs[1:]:
+            np.testing.assert_array_equal(array, other[name])
+
+
+def test_a_late_answer_is_one_at_the_point_of_its_question_however_many_rows_stand_before_it() -> None:
+    """Late answers add rows, so the rows of a point are not those of its number."""
+    problem = problem_of()
+    known = with_answers(Evidence.empty(problem), problem, np.zeros(3), {name: guarded(0.9) for name in ("a", "b")})
+    for number, late in ((2, 1), (3, 2), (4, 3)):
+        answers = {"a": guarded(0.5), "c": guarded(0.5)}
+        known = with_late_answers(known, problem, np.full(3, number - 1.0), answers, {"c": late}, asked=True)
+    assert known.point_round.tolist() == [1, 1, 2, 2, 3, 3, 4]
+    assert known.points[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from scipy.optimize import linprog
 from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.cohorts.fixed_point import REACH
+from models.cuts.best_weights import reach_charge
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise
 from models.cuts.lower_bound import lower_bound
@@ -65,3 +68,19 @@ def test_a_problem_of_cohorts_has_it_and_one_of_single_answers_has_not() -> None
     single = ServerProblem(4, SITES, "l1", fit_intercept=True)
     summed = cohort_problem(single, {"cohort-1": tuple(site.site_id for site in SITES)})
     assert (single.reach, summed.reach) == (np.inf, REACH)
+
+
+def test_what_rounding_has_left_of_a_slope_is_charged_too() -> None:
+    """Slopes that seem to cancel fall by some 1e-17 for each unit of the way, and the reach is thousands of units."""
+    draw, seen = np.random.default_rng(3), 0
+    for _ in range(20):
+        half, middle = draw.uniform(0.1, 1.0, (2, 3))
+        slope = np.vstack([middle + half, middle - half, -middle])
+        cuts = np.array([0.25, 0.25, 0.5]) * draw.uniform(0.1, 1.0)
+        tilt, model = cuts @ slope, one_site(slope, np.ones(3), REACH)
+        left = Fraction(0)
+        for column in slope.T:
+            left += abs(sum((Fraction(a) * Fraction(b) for a, b in zip(cuts, column, strict=True)), Fraction(0)))
+        assert Fraction(reach_charge(model, cuts, tilt, np.zeros(3))) >= left * Fraction(REACH)
+        seen += int(sum((abs(Fraction(each)) for each in tilt), Fraction(0)) < left)
+    assert seen > 0

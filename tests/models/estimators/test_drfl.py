@@ -187,3 +187,24 @@ def test_refuses_a_quantile_outside_0_and_1(quantile: float) -> None:
     features, scores, _ = rows(5, 20, 2)
     with pytest.raises(ProblemError, match="quantile of the pinball loss must lie between 0 and 1"):
         FederatedDRRegressor(loss="pinball", quantile=quantile).fit(features, scores, groups=np.zeros(20))
+
+
+def test_without_an_intercept_a_regression_estimates_zero_at_zero() -> None:
+    """Whatever the targets are about; with one they may be as far from zero as they like."""
+    features = np.random.default_rng(0).random((40, 2))
+    targets, groups = 50.0 + features @ [2.0, -1.0], np.arange(40) % 2
+    shared = {"radius": 1e-4, "gap": 1e-2, "calibration_folds": 0}
+    plain = FederatedDRRegressor(fit_intercept=False, **shared).fit(features, targets, groups=groups)
+    assert plain.intercept_ == 0.0 and plain.predict(np.zeros((1, 2))).tolist() == [0.0]
+    np.testing.assert_allclose(plain.predict(features), features @ plain.coef_, rtol=1e-12)
+    free = FederatedDRRegressor(**shared).fit(features, targets, groups=groups)
+    assert free.predict(np.zeros((1, 2)))[0] == pytest.approx(50.0, abs=0.5)
+
+
+def test_a_range_of_the_target_is_in_the_targets_own_unit_however_far_from_zero() -> None:
+    features = np.random.default_rng(1).random((40, 2))
+    targets, groups = 50.0 + features @ [2.0, -1.0], np.arange(40) % 2
+    shared = {"loss": "pinball", "radius": 1e-4, "gap": 1e-2, "calibration_folds": 0}
+    model = FederatedDRRegressor(support=(0.0, 1.0, 48.0, 53.0), **shared)
+    found = model.fit(features, targets, groups=groups).predict(features)
+    assert ((found >= 48.0) & (found <= 53.0)).all() and np.abs(found - targets).max() < 0.5

@@ -47,6 +47,15 @@ def test_held_out_rows_are_whole_machines(deal: Any) -> None:
     assert any(len(np.unique(by_rows[each == MACHINE])) > 1 for each in range(12))
 
 
+@pytest.mark.parametrize("deal", [deal_folds, deal_targets])
+def test_a_site_of_fewer_machines_than_folds_holds_them_whole_in_fewer_folds(deal: Any) -> None:
+    """With its rows dealt one by one, each would be scored by a model that has seen its machine."""
+    few = np.where(SITE == "north", MACHINE // 2, MACHINE)  # three machines of twenty rows, and six of ten
+    folds = deal(table(np.tile([0.0, 1.0], 60), few), 5)
+    assert all(len(np.unique(folds[few == each])) == 1 for each in np.unique(few))
+    assert len(np.unique(folds[SITE == "north"])) == 3 and len(np.unique(folds[SITE == "south"])) == 5
+
+
 def test_a_row_that_two_machines_have_is_two_rows_and_one_of_a_machine_is_one() -> None:
     twice = table(np.zeros(120), MACHINE)
     twice.features[[0, 1, 15]] = 0.5

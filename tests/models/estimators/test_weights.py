@@ -60,6 +60,19 @@ def test_by_a_method_by_name_copies_without_weights_are_the_same_to_the_gap() ->
     assert copied.objective_lower_bound_ <= bounds[1] + 1e-9 and bounds[0] <= copied.objective_ + 1e-9
 
 
+@pytest.mark.parametrize("method", ["auto", "level-bundle"])
+def test_by_samples_a_site_weighs_as_often_as_its_rows_count(method: str) -> None:
+    """Whether they are given with weights or as copies, which are solved as one row."""
+    features, scores, groups, _ = rows()
+    times = np.where(groups == 0, 5, 1 + groups)
+    wanted = {g: float(times[groups == g].sum() / times.sum()) for g in range(3)}
+    model, each = FederatedDRSVC(weights="samples", method=method, gap=1e-2, calibration_folds=0), np.arange(40)
+    for chosen, counted in ((each, times), (np.repeat(each, times), None)):
+        found = model.fit(features[chosen], scores[chosen] > 0, groups=groups[chosen], sample_weight=counted)
+        assert found.client_weights_ == pytest.approx(wanted)
+        assert found.objective_ == pytest.approx(sum(wanted[g] * found.site_risks_[g] for g in range(3)))
+
+
 def test_a_site_whose_rows_count_nothing_is_not_there() -> None:
     features, scores, groups, _ = rows()
     model = FederatedDRSVC().fit(features, scores > 0, groups=groups, sample_weight=groups > 0)

@@ -186,6 +186,15 @@ def test_a_search_that_was_stopped_says_no_less_than_there_is(bound, part, monke
     assert RelativeSet(worst, best, 0.5).sum_norm() == pytest.approx(min(2 * part / 0.5 - 1, 1.5 / 0.5))
 
 
+def test_a_search_over_many_sets_of_sites_ends_when_its_time_is_up(monkeypatch):
+    """Servers ask for the size in a round: of some tens of sites all sets are too many, and a bound is told."""
+    shares = np.random.default_rng(0).dirichlet(np.full(10, 3.0))
+    ambiguity = RelativeSet(CappedSimplex(shares / 0.83), CappedSimplex(shares / 0.71), 0.3)
+    exact = ambiguity.sum_norm()
+    monkeypatch.setattr("models.fairness.ambiguity_set._SECONDS", 1e-6)
+    assert exact + 0.1 < ambiguity.sum_norm() <= 1.3 / 0.7
+
+
 def test_skewness_of_equal_shares_in_closed_form():
     assert RelativeSet.of_shares(100, 0.2, 0.2, 0.2).skewness() == pytest.approx(1.04 / (0.64 * 0.2))
     assert RelativeSet.of_shares(10, 0.0, 1.0, 1.0).skewness() == pytest.approx(1.0)
@@ -249,6 +258,10 @@ def test_water_level_meets_its_total():
         (
             lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(2), np.ones(3), 1.0),
             "losses must have shape",
+        ),
+        (
+            lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(3), np.ones((3, 1)), 1.0),
+            r"current must have shape \(3,\), one number a site, got \(3, 1\)",
         ),
         (lambda: dual_step(RelativeSet.of_shares(3, 0.1, 0.5, 0.5), np.ones(3), np.ones(3), 0.0), "step must be"),
         (

@@ -151,7 +151,7 @@ def test_generalisation_bound_by_hand():
     ("call", "words"),
     [
         (lambda: gini([-0.1, 1.0]), "losses must be at or above 0, the least is -0.1"),
-        (lambda: palma([np.nan, 1.0]), "losses must be finite numbers, 1 are not"),
+        (lambda: palma([np.nan, 1.0, 2.0, np.inf, 3.0]), "losses must be finite numbers, 2 are not"),
         (lambda: atkinson([np.inf, 1.0], 1.0), "losses must be finite numbers, 1 are not"),
         (lambda: lorenz_curve([]), "one number for each of at least one site"),
         (lambda: gini([[1.0], [2.0]]), r"got shape \(2, 1\)"),

@@ -75,3 +75,17 @@ def test_what_is_not_proven_says_so_and_what_is_flat_is_refused():
         )
     with pytest.raises(ProblemError, match="losses of 2 sites and sets over 3"):
         solve_relative(steep, RelativeSet.of_shares(3, 0.1, 0.5, 0.5))
+
+
+def test_a_feature_that_is_made_of_others_is_refused_whatever_rounding_leaves_of_the_curvature():
+    """The least curvature is then some digits' noise, above 0 as often as below."""
+    above = 0
+    for seed in (*range(10), 883, 1016, 1271):
+        random = np.random.default_rng(seed)
+        rows = [random.normal(size=(30, 1 + seed % 7)) for _ in range(3)]
+        made = [np.column_stack([each, each @ np.linspace(1.0, 2.0, each.shape[1])]) for each in rows]
+        losses = QuadraticLosses.of_squares(made, [random.normal(size=30) for _ in rows], mean=True)
+        above += np.linalg.eigvalsh(losses.hessians.mean(axis=0))[0] > 0
+        with pytest.raises(ProblemError, match="flat in some direction"):
+            solve_relative(losses, RelativeSet.of_shares(3, 0.1, 0.5, 0.5))
+    assert above > 3

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
 from models.fairness.ambiguity_set import RelativeSet
-from models.fairness.relative_risk import REACH, positive_member, reach_of
+from models.fairness.relative_risk import REACH, RelativeRule, positive_member, reach_of
 
 
 def is_member(ambiguity: RelativeSet, weights: FloatArray) -> bool:
@@ -59,3 +59,25 @@ def test_where_the_risk_is_not_above_a_height_the_weights_reach_as_far_as_is_sai
     assert inside[:, 2, 0].any() and not inside[:, 2, 1].any(), "along the intercept on the flatter side"
     assert (reach_of(replace(model, floor=np.zeros(1)), upper) == REACH).all()
     assert (reach_of(model, math.inf) == REACH).all()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_rows_of_a_rule_price_the_largest_sum_over_its_members(positive: bool, seed: int) -> None:
+    """By the linear program over (a, b) itself; ``positive`` leaves out members that count a site below nothing."""
+    random = np.random.default_rng(seed)
+    ambiguity = RelativeSet.of_weights(random.dirichlet(np.full(5, 2.0)), 0.45, 0.4, 0.5)
+    heights, n, phi = random.normal(size=5), 5, ambiguity.phi
+    rule = RelativeRule(ambiguity, np.zeros(n), np.zeros(2), positive)
+    program = rule.rows(heights)
+    dual = linprog(
+        program.cost[n:], program.rows[:, n:], -program.rows[:, :n] @ heights, bounds=(None, None), method="highs"
+    )
+    way, ones, none = np.eye(n), np.ones((1, n)), np.zeros((1, n))
+    primal = linprog(
+        np.concatenate([-heights, phi * heights]) / (1.0 - phi),
+        np.hstack([-way, phi * way]) if positive else None, np.zeros(n) if positive else None,
+        np.vstack([np.hstack([ones, none]), np.hstack([none, ones])]), np.ones(2),
+        bounds=[(0.0, cap) for cap in (*ambiguity.worst.caps, *ambiguity.best.caps)], method="highs",
+    )
+    assert dual.fun == pytest.approx(-primal.fun, rel=1e-9)

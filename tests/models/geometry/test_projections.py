@@ -55,3 +55,5 @@ def test_directions_that_the_rows_do_not_reach_are_left_out() -> None:
 def test_the_least_where_it_holds_is_found() -> None:
     assert least_where(lambda at: at >= 0.3, 0.0, 1.0) == pytest.approx(0.3, abs=1e-9)
     assert least_where(lambda at: True, 0.0, 1.0) == pytest.approx(0.0, abs=1e-9)
+    for least in (0.3, 3e-15, 7e5):
+        assert least_where(least.__le__, 0.0, 4.0 * least) == least, "to the last bit"

@@ -29,6 +29,18 @@ def test_a_state_of_some_sites_has_their_rows_in_their_order() -> None:
     assert WaflServer().of_sites(wafl, problem_of(), [4, 2, 0]).floor.tolist() == [0.5, 0.3, 0.1]
 
 
+def test_what_a_run_ends_with_is_the_best_point_and_neither_the_last_nor_the_next() -> None:
+    """The certificate is of it alone; WAFL leaves the price out, which is no weight."""
+    best = known().judged_by(np.array([4.0, 2.0, 3.0, 5.0]))
+    assert (best.best_point != best.points[-1]).any()
+    asked = np.full(3, 7.0)
+    assert SubgradientServer().weights(PointState(best, asked)).tolist() == best.points[1].tolist()
+    admm = AdmmState(best, asked, np.ones((5, 3)), np.ones((5, 3)))
+    assert AdmmServer().weights(admm).tolist() == best.points[1].tolist()
+    wafl = WaflState(best, asked, np.ones(5))
+    assert WaflServer().weights(wafl).tolist() == best.points[1, :2].tolist()
+
+
 def test_a_point_is_still_as_near_as_its_size_tells_and_a_risk_of_rounding_is() -> None:
     for moved, size, upper, still in (
         (1e-14, 0.0, 1.0, True), (2e-14, 0.0, 1.0, False), (9e-12, 1e3, 1.0, True), (1.1e-11, 1e3, 1.0, False),

@@ -93,6 +93,19 @@ def test_a_round_adds_what_it_brought_however_late_it_is(heads: int) -> None:
     assert len(set(sizes)) == 1, "a later round writes more than the first"
 
 
+def test_heads_that_came_to_have_unlike_shapes_are_written_anew_each_under_its_own_name() -> None:
+    """All that was there is in its place, and one head has more of it, for which there is no room in a stack."""
+    server = OneVsRestServer(get_method("level-bundle").server, 2)
+    before = grown(server.init(PROBLEM), 1, False, 0)
+    after = grown(before, 2, False, 0)
+    after = (after[0], grown(after[1:], 3, False, 0)[0])
+    stored = put(put({}, server.pack_change(None, before)), server.pack_change(before, after))
+    wanted = server.pack(after)
+    assert stored.keys() == wanted.keys() and any(" of head 1" in name for name in wanted)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(stored[name], array)
+
+
 def test_changed_rows_are_written_anew() -> None:
     server = OneVsRestServer(get_method("level-bundle").server, 1)
     state: Any = server.init(PROBLEM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from models.methods.guard import MOVES
 from models.methods.site_answers import AdmmSite, ProxCutSite, RiskSite, asked_penalty
 from models.problem import RobustSpec, SiteProblem
+from models.prox.bundle import local_prox
 from models.worst_case.risk import site_risk
 
 
@@ -65,7 +67,7 @@ class Last:
     """A guard that lets the last resort leave alone, and notes what was asked."""
 
     def __init__(self) -> None:
-        self.asked, self.exchanges = list[bytes](), list[int]()
+        self.asked, self.exchanges, self.near = list[bytes](), list[int](), list[np.ndarray]()
 
     def choose(self, question: bytes, candidate: Any, vectors: Any) -> Any:
         self.asked.append(question)
@@ -76,6 +78,7 @@ class Last:
     def choose_cut(self, question: bytes, near: Any, exact: Any, other: Any) -> Any:
         self.asked.append(question)
         self.exchanges.append(near.exchange)
+        self.near.append(near.point)
         return exact
 
 
@@ -115,3 +118,15 @@ def test_a_guard_is_told_of_which_exchange_a_question_is() -> None:
             guard = Last()
             half.accounted(site(1), {**message, **more}, {}, guard)
             assert guard.exchanges and set(guard.exchanges) == {number}
+
+
+@pytest.mark.parametrize("row_weights", [None, np.linspace(0.5, 1.5, 20)])
+def test_what_leaves_in_place_of_a_minorant_is_tight_where_the_local_step_ends(row_weights: np.ndarray | None) -> None:
+    """And not at the point of the risk, nor at the centre: the next round's model is wanted where the step ends."""
+    problem, guard = replace(site(4), row_weights=row_weights), Last()
+    message = {"point": np.ones(4), "centre": np.array([1.0, -2.0, 3.0, 0.5]), "penalty": np.array(0.3)}
+    ProxCutSite().accounted(problem, message, {}, guard)
+    ended = local_prox(problem, message["centre"], 0.3).point
+    assert guard.near[0].tolist() == message["point"].tolist()
+    way = min(np.linalg.norm(message[name] - ended) for name in ("point", "centre"))
+    assert np.linalg.norm(guard.near[1] - ended) < 0.15 * way

@@ -115,3 +115,14 @@ def test_what_is_not_finite_is_no_solution_and_no_endless_loop() -> None:
     program, _, _ = drawn(0, (3,), False)
     spoilt = ConeProgram(program.curvature, program.linear * np.nan, program.rows, program.limits, (3,))
     assert solve_dense(spoilt, 1e-9).status is SolverStatus.ROUNDING
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [2, 4, 6])
+def test_a_program_that_no_point_meets_is_given_up_after_a_few_steps(size: int) -> None:
+    """Steps of no length would follow one another, and the multipliers grow until they overflow."""
+    rows, limits = np.vstack([np.eye(size), -np.eye(size)]), np.repeat([-1.0, -float(size)], size)
+    linear = np.random.default_rng(size - 1).normal(size=size)
+    found = solve_dense(ConeProgram(np.full(size, float(size % 4 == 2)), linear, rows, limits), 1e-9)
+    assert found.status is SolverStatus.ROUNDING and found.primal_residual > 1.0
+    assert found.iterations <= 10 and found.multipliers.max() < 1e60

@@ -118,6 +118,15 @@ def test_another_seed_deals_machines_otherwise() -> None:
     assert not np.array_equal(one, other)
 
 
+def test_another_seed_deals_the_rows_of_few_machines_otherwise() -> None:
+    """Machines of unlike sizes stand in one order whatever the seed: it is their rows that it deals."""
+    machine = np.repeat([0, 1], [60, 40])
+    classes, features = np.zeros(100, dtype=int), np.random.default_rng(0).uniform(size=(100, 2))
+    one, again, other = (deal_whole(features, machine, classes, 4, seed) for seed in (1, 1, 2))
+    assert np.array_equal(one, again) and not np.array_equal(one, other)
+    assert np.array_equal(one % 2, other % 2), "each machine has the folds that it had"
+
+
 def test_rows_are_dealt_one_by_one_where_whole_machines_leave_too_little() -> None:
     features, classes = np.random.default_rng(0).uniform(size=(24, 2)), np.arange(24) % 2
     by_rows = deal_rows(features, classes, 3, 0)

@@ -59,3 +59,38 @@ def test_on_a_box_the_model_is_the_risk_where_it_was_asked_and_nowhere_above_it(
         assert model.value(point) == pytest.approx(risk(point), rel=1e-9)
     for point in draw.normal(size=(40, dimension)):
         assert model.value(point) <= risk(point) * (1.0 + 1e-9)
+
+
+def told(risks: tuple[float, float], norm_weights: tuple[float, float]) -> dict[str, dict[str, np.ndarray]]:
+    """Flat cuts of two sites, of a norm weight each."""
+    return {
+        f"site-{k}": {
+            "risk": np.array(risk), "cut_height": np.array(risk), "slope": np.zeros(3), "norm_weight": np.array(weight),
+        } for k, (risk, weight) in enumerate(zip(risks, norm_weights, strict=True))
+    }
+
+
+def pool_of_two_sites() -> SharedCuts:
+    sites = tuple(SiteTerms(f"site-{k}", 0.5, radius, 1.0) for k, radius in enumerate(RADII))
+    return SharedCuts(TuningTerms(sites, get_loss("hinge"), "l2", False, mixture_norm="l1"), 3)
+
+
+def test_a_risk_is_known_in_the_ball_over_the_sites_of_who_wants_it() -> None:
+    """Who has the same ball at the sites has their risks; it was not asked for all that."""
+    pool, point = pool_of_two_sites(), np.array([0.3, -0.2, 0.1])
+    fixed, dear = Candidate(1.0, 2.0), Candidate(1.0, 5.0)
+    wide = Candidate(1.0, 2.0, mixture_radius=0.4)
+    pool.add(fixed, point, told((0.2, 0.8), (0.0, 0.0)))
+    assert [risk for risk, _ in pool.known(fixed)] == [pytest.approx(0.5)]
+    assert [risk for risk, _ in pool.known(wide)] == [pytest.approx(0.3 * 0.2 + 0.7 * 0.8)]
+    assert [pool.asked(each) for each in (fixed, wide, dear)] == [1, 0, 0]
+    pool.add(wide, point, told((0.4, 0.6), (0.0, 0.0)))
+    assert [risk for risk, _ in pool.known(wide)] == [pytest.approx(0.62), pytest.approx(0.54)]
+    assert [pool.asked(each) for each in (fixed, wide, dear)] == [1, 1, 0]
+
+
+def test_the_floor_of_a_site_is_its_largest_norm_weight_whenever_it_was_told() -> None:
+    pool, candidate = pool_of_two_sites(), Candidate(1.0, 2.0)
+    for weights in ((0.01, 0.04), (0.015, 0.02), (0.005, 0.03)):
+        pool.add(candidate, np.array([0.3, -0.2, 0.1]), told((0.2, 0.8), weights))
+    assert pool.model(candidate).floor.tolist() == [0.015, 0.04]

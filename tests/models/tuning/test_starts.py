@@ -117,6 +117,24 @@ def test_means_that_an_exchange_does_not_pay_for_wait_and_none_is_asked_twice(mo
     ] and len(paid) == 3
 
 
+@pytest.mark.parametrize("paid", [3, 4, 7])
+def test_an_exchange_asks_no_more_than_its_part_of_the_rung_pays_for(
+    paid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of each fold, then a second: what one exchange spends beyond its part is missing in the last of the rung."""
+    tuner, plants = tuner_of("pinball"), sites()
+    first = tuner.exchange()
+    assert first is not None
+    tuner.tell_cuts([
+        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
+        for part in first.asked
+    ])
+    cost = tuner._numbers(next(part for starts in tuner._starts.values() for part in starts), scored=False)
+    monkeypatch.setattr(tuner, "_exchanges", lambda: tuner._done + 1)
+    monkeypatch.setattr(tuner, "_allowance", lambda: (paid + 0.5) * cost)
+    assert len(tuner._next_cuts()) == paid
+
+
 def test_a_step_costs_what_is_told_and_nothing_is_sent_for_it() -> None:
     tuner = tuner_of("pinball")
     first = tuner.exchange()

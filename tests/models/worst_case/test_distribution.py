@@ -63,3 +63,15 @@ def test_a_supremum_that_no_distribution_attains_is_approached() -> None:
 def test_refuses_a_shortfall_of_zero() -> None:
     with pytest.raises(ProblemError, match="shortfall must be above 0"):
         worst_case_atoms([1.0], [[5.0]], [1.0], radius=0.1, label_flip_cost=1, transport_norm="l2", shortfall=0.0)
+
+
+@pytest.mark.parametrize("intercept", [float("nan"), float("inf")])
+def test_an_intercept_that_is_no_number_is_refused_as_the_risk_refuses_it(intercept: float) -> None:
+    """Of such a plane no atom would be worse than another."""
+    arguments: dict[str, Any] = {
+        "radius": 0.1, "label_flip_cost": 1.0, "transport_norm": "l2", "intercept": intercept
+    }
+    with pytest.raises(ProblemError, match="weights and intercept must be finite"):
+        worst_case_risk([1.0], [[5.0]], [1.0], **arguments)
+    with pytest.raises(ProblemError, match="weights and intercept must be finite"):
+        worst_case_atoms([1.0], [[5.0]], [1.0], shortfall=1e-3, **arguments)

@@ -10,7 +10,7 @@ import pytest
 from models.cuts.cut_model import ModelPoint
 from models.cuts.evidence import EARLIER_RUN, Evidence, cut_model
 from models.methods.bundle.cohort_questions import counted_shares, question_of
-from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES
+from models.methods.bundle.cohort_site import UNKNOWN_TO_SITES, own_centre
 from models.methods.bundle.level import norm_and_sides, prox_questions
 from models.problem import ServerProblem, SiteTerms
 from tests.models.methods.bundle.test_prox_questions import projected
@@ -97,3 +97,23 @@ def test_at_the_level_already_every_plant_takes_a_step_of_its_own_from_the_point
     point, of_norm, sides, centre, penalty = question_of(model, there, best, problem, 1.0)
     assert not of_norm.any() and not sides.any() and not penalty.any()
     assert centre.shape == (4, 6) and (centre == point).all()
+
+
+def test_a_plants_own_centre_is_of_its_question_its_sides_and_the_cuts_that_count() -> None:
+    """``w + (sum of shares (s + sides c) + carried of_norm) / penalty``; what no share has is of the floor."""
+    random, features = np.random.default_rng(4), 3
+    slope, swing, norm_weight = random.normal(size=(2, 4, 4)), random.random((2, 4, 3)), random.random((2, 4))
+    counted = np.zeros((2, 2, 4))
+    counted[0, 0, 1], counted[0, 1, 2], counted[1, 1, 0] = 0.3, 0.4, 0.8
+    message = {
+        "points": random.normal(size=(2, 4)), "centre": np.full((2, 4), 9.0), "penalty": np.array([0.5, 2.0]),
+        "counted": counted.reshape(2, -1), "of_norm": random.normal(size=(2, 4)), "sides": random.normal(size=(2, 3)),
+    }
+    memory = {"slope": slope, "swing": swing, "norm_weight": norm_weight}
+    for k in range(2):
+        whole, carried = np.zeros(4), (1.0 - counted[k].sum()) * norm_weight.max()
+        for cut in np.ndindex(2, 4):
+            whole += counted[k][cut] * (slope[cut] + np.append(message["sides"][k] * swing[cut], 0.0))
+            carried += counted[k][cut] * norm_weight[cut]
+        wanted = message["points"][k] + (whole + carried * message["of_norm"][k]) / message["penalty"][k]
+        np.testing.assert_allclose(own_centre(message, k, memory, features), wanted, rtol=1e-5)

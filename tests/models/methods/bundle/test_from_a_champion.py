@@ -8,9 +8,12 @@ import pytest
 from models.basics import FloatArray, TransportNorm
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.evidence import Evidence
-from models.methods.bundle.level import bottom
+from models.methods.answer_arrays import cut_answer, minorant
+from models.methods.bundle.level import BundleServer, bottom
+from models.methods.catalogue import get_method
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import Training, train
+from models.worst_case.risk import RiskCut
 
 GAP, FEATURES, ROWS = 3e-2, 8, 30
 LEAVES = {0: "plant-1", 4: "plant-3"}
@@ -95,6 +98,21 @@ def test_planes_of_all_classes_are_asked_where_the_ball_lets_them_lie(
     lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
     assert towards is not None and lowest == model.value(towards)
     np.testing.assert_allclose(towards, size - away)
+
+
+@pytest.mark.parametrize("prox_cuts", [False, True])
+def test_a_level_bundle_on_single_answers_asks_where_its_levels_lie(prox_cuts: bool) -> None:
+    """Its first cut, at zero, is nearly flat in the intercept; half of the way to its least is at weights of 2.5e5."""
+    parameters = dict(get_method("level-bundle").parameters)
+    terms = ServerProblem(
+        1, (SiteTerms("plant-1", 1.0, 0.1, 1.0),), "l2", fit_intercept=True, parameters=parameters
+    )
+    told = cut_answer(RiskCut(1.0, 1.0, np.array([0.0, 2e-6]), 0.1))
+    if prox_cuts:
+        told |= minorant(0.0, np.zeros(2), 0.0)
+    server = BundleServer(prox_cuts)
+    state = server.step(server.init(terms), terms, {"plant-1": told})
+    assert 1.0 < np.abs(state.point).max() <= 4096.0
 
 
 def test_classes_that_no_plane_tells_apart_are_asked_near() -> None:

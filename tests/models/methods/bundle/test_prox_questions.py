@@ -91,6 +91,10 @@ def test_a_run_that_goes_on_begins_at_the_best_point_with_each_sites_own_centre(
     assert (warm.point == 1.0).all() and warm.penalty.tolist() == [4.0, 0.0, 1.0, 3.0]
     assert warm.centre.tolist() == [[9.0, 10.0, 11.0], [1.0] * 3, [0.0, 1.0, 2.0], [6.0, 7.0, 8.0]]
     assert set(warm.evidence.cut_site.tolist()) == {0.0, 2.0}
+    asked = server.messages(warm, now)
+    assert {name: float(each["penalty"]) for name, each in asked.items()} == {"d": 4.0, "new": 0.0, "a": 1.0, "c": 3.0}
+    assert {name: each["centre"][0] for name, each in asked.items()} == {"d": 9.0, "new": 1.0, "a": 0.0, "c": 6.0}
+    assert all((each["point"] == 1.0).all() for each in asked.values())
 
 
 def test_against_the_worst_site_the_stated_ball_counts_for_nothing() -> None:

@@ -213,3 +213,20 @@ def test_an_answer_as_cuts_lies_below_the_risk_in_weights_and_price() -> None:
         assert 0.0 <= below <= there + 1e-12
         lowest = min(lowest, there - below)
     assert lowest < 0.5 and below == pytest.approx(site.spec.radius * s)
+
+
+def test_the_first_round_counts_with_the_floors_that_were_told_in_it() -> None:
+    """Without them the price costs nothing: the first step would be that of a problem without a ball."""
+    sites, method = drawn_sites(), METHODS["wafl"]
+    problem = ServerProblem(
+        3, tuple(SiteTerms(name, 1 / 3, site.spec.radius, 1.0) for name, site in sites.items()), "l2", True,
+        parameters=dict(method.parameters),
+    )
+    server = WaflServer()
+    begun = server.init(problem)
+    messages = server.messages(begun, problem)
+    answers = {name: method.site.answer(site, messages[name], problem.parameters) for name, site in sites.items()}
+    first = server.step(begun, problem, answers)
+    known = server.step(replace(begun, floor=first.floor), problem, answers)
+    assert first.floor.all() and not begun.floor.any()
+    assert first.evidence.lower == known.evidence.lower and first.point.tolist() == known.point.tolist()

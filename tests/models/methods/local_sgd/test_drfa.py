@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,14 @@ def test_the_mixture_moves_for_as_many_steps_as_a_site_takes(numbers: dict[str, 
     ]
     assert not np.array_equal(ends[0]["snapshot"], ends[0]["local_point"])
     np.testing.assert_array_equal(ends[1]["snapshot"], ends[1]["local_point"])
+
+
+@pytest.mark.parametrize("name", ["drfa", "safl"])
+def test_the_first_lower_bound_is_of_a_mixture_that_the_worst_share_allows(name: str) -> None:
+    """Weights that give one plant more than its share bound another objective, which may be above this one's least."""
+    method, shares = get_method(name), {"a": 0.8, "b": 0.1, "c": 0.1}
+    problem = server_problem(dict.fromkeys(shares, SITE), shares, method, {"worst_share": 1.0}, 1e-3)
+    server: Any = method.server
+    begun = server.rule.begin(problem, np.zeros(3))
+    for mixture in ("lambda", "shares"):
+        np.testing.assert_allclose(begun[mixture], np.full(3, 1 / 3))

@@ -46,6 +46,25 @@ def test_the_first_exchange_asks_for_the_inner_value_and_takes_no_step() -> None
     assert sizes == [0.0, problem.parameters["step_size"]]
 
 
+def test_the_inner_value_is_tracked_over_all_rounds_and_not_over_the_last_two() -> None:
+    """``y <- (1 - tracking) y + tracking sum_g a_g h_g``, from the first h that was told."""
+    method, shares, mu, tracking = get_method("feddro"), {"a": 0.7, "b": 0.3}, 0.4, 0.3
+    sites = {name: SiteProblem(FEATURES, LABELS, RobustSpec(0.0, 1.0, loss=get_loss("logistic"))) for name in shares}
+    numbers = check_parameters(method, {"temperature": mu, "tracking": tracking})
+    problem = server_problem(sites, shares, method, numbers, 1e-3)
+    server: Any = method.server
+    memory, tracked = server.rule.begin(problem, np.zeros(3)), None
+    for told in ((0.7, 0.9), (0.5, 0.8), (0.2, 1.1), (0.6, 0.1)):
+        now = sum(share * np.exp(risk / mu) for share, risk in zip(shares.values(), told, strict=True))
+        tracked = now if tracked is None else (1.0 - tracking) * tracked + tracking * now
+        answers = {
+            name: {"risk": np.array(risk), "local_point": np.full(3, risk)}
+            for name, risk in zip(shares, told, strict=True)
+        }
+        memory = server.rule.advance(memory, problem, answers)
+        assert float(memory["inner"]) == pytest.approx(mu * np.log(tracked), rel=1e-12)
+
+
 @pytest.mark.parametrize("mu", [0.05, 0.4])
 def test_with_many_cuts_the_bound_is_near_the_optimum_and_not_above_it(mu: float) -> None:
     """The worst mixture's least risk, less its price: the sites differ, so that the price is more than rounding."""

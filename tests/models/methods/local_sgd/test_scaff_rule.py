@@ -102,3 +102,11 @@ def test_local_steps_are_short_where_the_global_one_is_long() -> None:
     assert second.tau < 0.9 and second.eta == pytest.approx(second.tau / (4 * 2.7))
     one_curvature = step_rule(parameters | {"strong_convexity": 1.5}, 1.0)
     assert one_curvature.growth == pytest.approx(1.5 / 4)
+
+
+@pytest.mark.parametrize("sum_norm", [1.0, 1.1, 3.0])
+def test_the_first_step_is_above_zero_however_large_the_set_is(sum_norm: float) -> None:
+    """Of a set beyond Assumption 8 as well, where the steps stay as long as the first one."""
+    rule = step_rule({"local_steps": 4.0, "strong_convexity": 1.0, "smoothness": 1.5, "dual_step": 0.3}, sum_norm)
+    assert rule.first.tau == pytest.approx(1.0 / (1200.0 * 1.5 * sum_norm))
+    assert (rule.after(rule.first).tau < rule.first.tau) == (sum_norm < 4.0 / 3.0)

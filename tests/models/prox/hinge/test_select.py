@@ -30,6 +30,17 @@ def test_a_large_radius_is_met_as_one_that_still_holds_the_weights_at_zero(make_
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_rows_far_below_zero_pull_as_hard_as_rows_far_above(make_site, objective, norm):
+    """Readings such as temperatures under frost, in a unit of their own: the largest of them is near 0."""
+    site, centre = make_site(30, norm=norm, flip_cost=np.inf), np.zeros(6)
+    features = -1e3 * np.abs(site.features)
+    features[0] = 0.0
+    site = replace(site, features=features, spec=replace(site.spec, radius=1.5e3))
+    found = robust_prox(site, centre, 0.1)
+    assert found.value == pytest.approx(objective(found.point, site, centre, 0.1, 0.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize(("far", "flip_cost"), [(1e5, np.inf), (1.0, 1e5)], ids=["a far centre", "dear flips"])
 def test_a_large_radius_is_not_cut_below_what_centre_or_flips_take(make_site, objective, norm, far, flip_cost):
     """The centre is far enough to move the weights all the same; a label that flips takes some of the radius."""

@@ -175,6 +175,14 @@ def test_the_methods_of_local_steps_train_it(network: GraphObjective) -> None:
         assert found.site_losses[-1].max() < 0.1 * found.site_losses[0].max()
 
 
+def test_weights_of_another_network_are_refused() -> None:
+    """As of one with fewer units, or in a column, whose gradient would be no column."""
+    size, graphs = NETWORK.size(WIDTH), drawn()[0]
+    for weights in (np.zeros(size - 1), np.zeros(size + 1), np.zeros((size, 1))):
+        with pytest.raises(ProblemError, match=f"the network has {size} parameters, got shape"):
+            NETWORK.predictions(weights, graphs)
+
+
 def test_what_is_no_graph_is_refused() -> None:
     with pytest.raises(ProblemError, match="1 to 5 nodes, got 6"):
         pack_graph(np.ones((6, 3)), [], 5)

@@ -41,6 +41,15 @@ def test_sets_do_not_depend_on_the_order_of_the_rows() -> None:
     np.testing.assert_array_equal(shared_sets(lit, 20)[order], shared_sets(lit[order], 20))
 
 
+def test_at_its_threshold_a_unit_is_dark_as_it_is_where_no_set_stands_for_its_rows() -> None:
+    """A unit that has died, all of it at 0, is lit by nobody and learns nothing from anybody."""
+    random = np.random.default_rng(2)
+    features, inner, bias = random.integers(0, 3, (40, 2)) / 2.0, random.integers(-1, 2, (9, 2)) * 1.0, np.zeros(9)
+    assert (features @ inner.T == 0.0).any()
+    np.testing.assert_array_equal(lit_rows(features, inner, bias), features @ inner.T > 0)
+    assert not lit_rows(features, np.zeros((1, 2)), np.zeros(1)).any()
+
+
 def test_what_lights_a_unit_goes_by_readings_in_steps_of_a_five_hundredth() -> None:
     features = np.random.default_rng(1).uniform(size=(200, 1))
     thresholds = np.concatenate([features[:, 0] + off for off in (-4e-4, -1e-9, 1e-9, 4e-4)])
