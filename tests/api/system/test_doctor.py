@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from sqlalchemy import text
@@ -75,6 +78,21 @@ def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]
         f"port {settings.api.port}", "secrets", "certificate of the plant link (server.pem)", "audit trail", "clock",
     }
     assert all(found[name]["todo"] for name in wrong)
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's tables of sockets")
+def test_a_server_of_ours_that_hangs_is_not_called_a_stranger(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who is told that a stranger holds the port would stop it, or choose another port in vain."""
+    port = Settings.load(home, {}).prefect.port
+    listens = f"import socket; held = socket.create_server(('127.0.0.1', {port})); print(); input()"
+    for served, said in ((home, "holds it and does not answer"), (home / "other", "another home folder")):
+        environment = {**os.environ, "BALLAST_HOME": str(served)}
+        holder = subprocess.Popen([sys.executable, "-c", listens], env=environment, stdin=PIPE, stdout=PIPE)
+        with holder:
+            assert holder.stdout is not None and holder.stdout.readline() == b"\n"
+            found = examined(home, capsys)[1][f"port {port}"]
+            holder.kill()
+        assert found["state"] == "fail" and said in found["said"] and found["todo"]
 
 
 def test_a_flows_process_that_hangs_is_found(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,6 +124,7 @@ def test_signing_in_again_ends_the_session_before_and_the_way_there_is_forgotten
     first = browser.sign_in()
     dropped = [each for each in first.headers.get_list("set-cookie") if each.startswith(f"{SIGN_IN_COOKIE}=;")]
     assert len(dropped) == 1 and "Max-Age=0" in dropped[0], "the cookie that was sealed for the way is of no more use"
+    assert {"Path=/", "Secure"} <= set(dropped[0].split("; ")), "of this prefix browsers take no other, and keep theirs"
     former = browser.person.secret
     browser.sign_in()
     assert somebody(world, secret=former).get("/console").status_code == 303
