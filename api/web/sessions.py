@@ -14,8 +14,6 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from starlette.requests import cookie_parser
-
 from services.contracts.access.identity import ApiToken, StoredToken
 from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import Identity
@@ -121,7 +119,8 @@ def cookie_of(cookies: str | None, name: str) -> str | None:
     Browsers send along what every other program at this host has set, at whichever port. ``http.cookies`` ends at the
     first of these that is not to the letter of the standard, and does not see ours behind it.
     """
-    return cookie_parser(cookies or "").get(name) or None
+    parts = (part.partition("=") for part in (cookies or "").split(";"))
+    return next((value.strip() for key, _, value in parts if key.strip() == name), "") or None
 
 
 def set_cookie(secret: str, *, lifetime: timedelta = LIFETIME) -> str:
