@@ -83,7 +83,7 @@ def test_a_demo_that_cannot_be_is_refused_before_anything_starts(
 
 def test_the_demo_does_not_empty_the_folder_of_one_that_runs(tmp_path: Path) -> None:
     settings = demo.prepare_home(tmp_path / "demo")
-    assert demo.prepare_home(settings.home).home == settings.home, "one that was killed before it was held is a demo's, too"
+    assert demo.prepare_home(settings.home).home == settings.home, "also one that was killed before it ran"
     with held(settings.home / demo.MARKED):
         (settings.home / "kept.txt").write_text("a model")
         with pytest.raises(ConflictError, match="a demo runs in .* already; stop it, or name another folder"):
