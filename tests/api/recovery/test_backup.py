@@ -21,7 +21,7 @@ from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from api.cli.main import main
 from api.recovery import restore as restoring
-from api.recovery.backup import make_backup
+from api.recovery.backup import make_backup, snapshot
 from api.recovery.restore import restore_backup
 from migrations.run import current, head, upgrade
 from services.backup import archive, tables
@@ -56,6 +56,18 @@ def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     store = RoundStore.open(settings.database)
     assert [event.action for event in store.audit.list_events()] == ["backup.restored", "noted"]
     store.close()
+
+
+def test_a_backup_is_of_one_state_while_others_write(database_url: str, tmp_path: Path) -> None:
+    """Of rows of two states a run would have rounds that its row does not know, and the trail more than its head."""
+    counted = text("SELECT count(*) FROM audit_events")
+    with open_backend(Settings.load(tmp_path, {"BALLAST_DATABASE_URL": database_url})) as backend:
+        with snapshot(backend) as seen:
+            for number in range(2):
+                backend.store.audit.append(actor="me", role=None, action="noted", target=f"x:{number}")
+                assert seen.scalar(counted) == 0
+        with snapshot(backend) as seen:
+            assert seen.scalar(counted) == 2
 
 
 def test_the_keys_of_a_service_come_back_and_one_that_is_not_there_is_told_of(home: Path, tmp_path: Path) -> None:
