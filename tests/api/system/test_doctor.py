@@ -106,6 +106,23 @@ def test_a_flows_process_that_hangs_is_found(home: Path, capsys: pytest.CaptureF
     assert found["flows process"]["state"] == "fail" and "has not looked" in found["flows process"]["said"]
 
 
+def test_of_each_model_the_registry_is_told_by_itself(
+    home: Path, capsys: pytest.CaptureFixture[str], a_model: Callable[..., list[str]]
+) -> None:
+    """One whose champion cannot be read hides no other; and a version without a certificate file lacks none."""
+    with open_backend(Settings.load(home, {})) as backend:
+        for name in ("broken", "pumps"):
+            (number,) = a_model(backend, name, 0.9)
+            backend.store.model_versions.record_alias(name, "champion", number, "me", "best")
+            backend.registry.point(name, "champion", number)
+        assert backend.registry.get("pumps", "1").certificate_sha256 == ""
+    (document,) = home.glob("mlflow-artifacts/broken/**/model.json")
+    document.write_text("{}")
+    found = examined(home, capsys)[1]
+    assert found["registry broken"]["state"] == "fail" and "cannot be loaded" in found["registry broken"]["said"]
+    assert found["registry pumps"]["said"] == "agrees with the store" and "registry" not in found
+
+
 def test_a_lost_database_is_said_and_the_rest_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "ballast.db").unlink()
     code, found = examined(home, capsys)
