@@ -98,6 +98,18 @@ def test_a_plant_enrols_once_with_what_it_needs(oem: Any, new_seed: Callable[[],
     assert not any(read_code(code).secret in str(cell) for cell in cells), "the secret is stored"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_words_beside_the_authoritys_certificate_hinder_no_plant(
+    oem: Any, new_seed: Callable[[], Path], encoding: str
+) -> None:
+    """Bundles of authorities and exports of other programs name each certificate above it, in any language."""
+    authority = BusFiles(oem.settings.bus_folder).authority
+    plain = authority.read_text()
+    authority.write_text(f"friendlyName: Prüfstand\n{plain}", encoding=encoding)
+    answer = enrol(oem, shown(a_code(oem), new_seed()))
+    assert answer.status_code == 200 and plain in answer.json()["authority"], answer.text
+
+
 def test_a_code_lets_no_key_of_the_oems_in(oem: Any, new_seed: Callable[[], Path]) -> None:
     code, own = a_code(oem), BusFiles(oem.settings.bus_folder).coordinator_seed
     assert refused(oem, shown(code, own)) == "conflict"
