@@ -27,7 +27,7 @@ from migrations.run import current, head, upgrade
 from services.backup import archive, tables
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
-from services.contracts.history.audit import GENESIS, AuditEvent
+from services.contracts.history.audit import BACKUP_MADE, GENESIS, AuditEvent
 from services.identity.service_keys import PSEUDONYMS, OtherKeyError
 from services.process.settings import Settings
 from services.round_store.database.session import make_engine
@@ -48,6 +48,9 @@ def backed_up(home: Path, file: Path, word: str = WORD) -> Path:
 
 def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     file = backed_up(home, tmp_path / "b")
+    with open_backend(Settings.load(home, NOWHERE)) as backend:
+        (made,) = backend.store.audit.list_events(action=BACKUP_MADE)
+    assert made.after == {"file": "b", "bytes": file.stat().st_size}
     done = restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
     assert done.manifest.audit_events == 1
     settings = Settings.load(tmp_path / "new", NOWHERE)
