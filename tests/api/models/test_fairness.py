@@ -9,6 +9,8 @@ import pytest
 
 from api.models import queries
 from services.contracts.access.identity import Role
+from services.contracts.evaluation.fairness import FairnessReport
+from services.reporting.fairness_report import fairness_report
 from tests.api.conftest import a_version, register
 
 PATH = "/v1/models/pumps/versions/champion/fairness"
@@ -49,8 +51,12 @@ def test_the_bound_on_new_data_is_by_the_versions_own_run_and_left_out_without_i
     world: Any, a_model: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
-    whole = queries.fairness_report
-    monkeypatch.setattr(queries, "fairness_report", lambda *told: given.append(told) or whole(*told))
+
+    def noted(*told: Any) -> FairnessReport:
+        given.append(told)
+        return fairness_report(*told)
+
+    monkeypatch.setattr(queries, "fairness_report", noted)
     backend = world.backend
     first, second = a_model(backend, "beside", 0.9, 0.8)
     backend.store.model_versions.record_alias("beside", "champion", first, "me", "best")
