@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -157,3 +159,17 @@ def test_without_an_issuer_there_is_no_button_and_no_address(shared_world: Any, 
     person = somebody(shared_world)
     assert "sign-in/oidc" not in person.get("/console/sign-in").text
     assert person.get(START).status_code == person.get(BACK).status_code == 404
+
+
+def test_an_issuer_of_access_tokens_alone_signs_nobody_in(
+    tmp_path: Path, filled_sqlite: Any, mlflow_settings: dict[str, str], opening: Callable[..., Any], somebody: Any,
+    issuer: LocalIssuer,
+) -> None:
+    with opening(
+        tmp_path, filled_sqlite.new(), mlflow_settings, known=filled_sqlite.tokens, oidc=issuer.settings()
+    ) as world:
+        person = somebody(world)
+        assert "Sign in by" not in person.get("/console/sign-in").text
+        for path in (START, f"{BACK}?code=a&state=b"):
+            assert person.get(path).status_code == 404
+        assert world.call(None, "GET", "/v1/models", headers=bearer(issuer.token(roles=["crew"]))).status_code == 200
