@@ -1,4 +1,4 @@
-"""Two changes of one plant at the same moment: the later one tells what the earlier one left, not what stood before it."""
+"""Two changes of one plant at the same moment: the later one tells what the earlier one left, not what was before."""
 
 from __future__ import annotations
 
