@@ -293,7 +293,8 @@ def test_a_plant_that_is_removed_while_it_enrols_waits_for_nobody_who_waits_for_
         code = a_code(oem, replace_key=True)
         locked.clear()
         redeem(oem.backend, EnrolmentRequest.model_validate(shown(code, new_seed())))
-        used, _ = locked[:], locked.clear()
+        used = [*locked]
+        locked.clear()
         service.remove(oem.backend, local_administrator(), "plant-9")
     finally:
         event.remove(engine, "before_cursor_execute", note)
