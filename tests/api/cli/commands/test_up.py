@@ -9,10 +9,12 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from api.cli.commands import demo
+from api.cli.commands import demo, up
 from api.cli.commands.up import addresses, prepare_stores
 from api.cli.main import main
 from api.cli.processes import child_environment, listening, stack
@@ -248,3 +250,17 @@ def test_children_create_private_files_whatever_mode_they_ask_for(tmp_path: Path
         os.umask(before)
     for path in (made, tmp_path / "logs", tmp_path / "logs" / "writer.log"):
         assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("here", [{"nats", "prefect", "api", "mlflow"}, {"nats", "api"}, {"api"}])
+def test_what_runs_elsewhere_is_not_waited_for(
+    here: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = list[str]()
+    supervisor: Any = SimpleNamespace(names=frozenset(here), wait_ready=waited.append)
+    for name in ("prepare_stores", "begin_with_keys"):
+        monkeypatch.setattr(up, name, lambda _: None)
+    for name in ("prefect", "bus", "api", "mlflow", "flows"):
+        monkeypatch.setattr(stack, f"start_{name}", lambda *_: None)
+    up.start_all(supervisor, Settings.load(tmp_path, {}), lambda _: None)
+    assert sorted(waited) == sorted(here)
