@@ -65,7 +65,7 @@ def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
 
 def test_one_that_ends_well_before_it_is_ready_is_not_waited_for(tmp_path: Path) -> None:
     with Supervisor(tmp_path, print) as supervisor:
-        supervisor.start(Child("done", [sys.executable, "-c", "print('nothing to do')"], lambda: False, 3600.0))
+        supervisor.start(Child("done", [sys.executable, "-c", "print('nothing to do')"], lambda: False, 30.0))
         with pytest.raises(UnavailableError, match="exit code 0 before it was ready: nothing to do"):
             supervisor.wait_ready("done")
 
