@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -59,6 +60,22 @@ def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     store = RoundStore.open(settings.database)
     assert [event.action for event in store.audit.list_events()] == ["backup.restored", "noted"]
     store.close()
+
+
+def test_a_file_that_cannot_be_read_is_named_and_not_left_out(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path.read_bytes
+
+    def damaged(path: Path) -> bytes:
+        if path.name == "webhooks.key":
+            raise OSError(errno.EIO, "Input/output error")
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", damaged)
+    with pytest.raises(UnavailableError, match=r"no backup, for .*webhooks.key cannot be read: Input/output error"):
+        backed_up(home, tmp_path / "b")
+    assert not any(path.name.startswith("b") for path in tmp_path.iterdir() if path.is_file())
 
 
 def test_a_backup_is_of_one_state_while_others_write(database_url: str, tmp_path: Path) -> None:
