@@ -58,7 +58,7 @@ def test_marks_stand_where_points_are_few() -> None:
 
 def test_what_is_measured_has_ticks_between_whole_numbers() -> None:
     chart = line_chart("title", [Line("one", [(0.5, 100.0), (1.0, 200.0), (2.0, 300.0)])], "radius", "value")
-    assert ">1.5<" in chart
+    assert ">1.4<" in chart
 
 
 def test_what_is_counted_has_whole_ticks() -> None:
