@@ -50,7 +50,7 @@ def certificate_digest(settings: Settings) -> str | None:
     if file is None:
         return None
     try:
-        text = file.read_text(encoding="ascii")
+        text = file.read_text(encoding="latin-1")  # names and comments may stand around it
         start = text.index(ssl.PEM_HEADER)
         end = text.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)
         return hashlib.sha256(ssl.PEM_cert_to_DER_cert(text[start:end])).hexdigest()

@@ -101,8 +101,7 @@ class Transport:
         try:
             stream: http.client.HTTPResponse = self._opener.open(request, timeout=timeout)
         except urllib.error.HTTPError as error:
-            with error:
-                raise error_of(error.code, _json(error.read())) from None
+            raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"{self._url} does not answer: {getattr(error, 'reason', error)}") from None
         return stream
@@ -119,14 +118,23 @@ class Transport:
             with self._opener.open(request, timeout=self._timeout) as answer:
                 text, headers = answer.read(), dict(answer.headers.items())
         except urllib.error.HTTPError as error:
-            with error:
-                raise error_of(error.code, _json(error.read())) from None
+            raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"{self._url} does not answer: {getattr(error, 'reason', error)}") from None
         content = _json(text)
         if content is None and text:
             raise ServerError("the answer is no JSON; is this address Ballast's?", status=200)
         return Answer(content, headers)
+
+
+def _refusal(answer: urllib.error.HTTPError) -> ApiError:
+    """What an answer refuses; of one that breaks off, what its status says."""
+    with answer:
+        try:
+            content = _json(answer.read())
+        except (OSError, http.client.HTTPException):
+            content = None
+    return error_of(answer.code, content)
 
 
 def _fits_a_header(text: str) -> bool:

@@ -17,13 +17,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from api.backend.wiring import Backend
+from api.web.sessions import cookie_of
 from services.identity.errors import UnauthenticatedError
 from services.identity.service_keys import PSEUDONYMS, subkey
 
@@ -85,12 +85,12 @@ class SignIns:
         return made
 
     def _opened(self, cookies: str | None) -> SignIn:
+        found = cookie_of(cookies, COOKIE)
+        if found is None:
+            raise UnauthenticatedError(NOT_OURS)
         try:
-            found = SimpleCookie(cookies or "").get(COOKIE)
-            if found is None:
-                raise UnauthenticatedError(NOT_OURS)
-            return SignIn(**json.loads(self._box().decrypt(base64.urlsafe_b64decode(found.value))))
-        except (CookieError, CryptoError, ValueError, TypeError):
+            return SignIn(**json.loads(self._box().decrypt(base64.urlsafe_b64decode(found))))
+        except (CryptoError, ValueError, TypeError):  # the last: of a version whose sign-ins say other things
             raise UnauthenticatedError(NOT_OURS) from None
 
     def _box(self) -> SecretBox:

@@ -206,6 +206,8 @@ def _add_file(writer: Writer, name: str, path: Path) -> bool:
         data = path.read_bytes()
     except FileNotFoundError:
         return False  # gone since it was listed
+    except OSError as error:
+        raise UnavailableError(f"there is no backup, for {path} cannot be read: {error.strerror or error}") from error
     writer.add(name, data)
     return True
 

@@ -142,7 +142,7 @@ def _package(backend: Backend, code: EnrolmentRecord, *, web_socket: bool) -> En
         site_id=code.site_id, asset_type=backend.store.asset_types.get(code.asset_type).asset_type,
         servers=(web_socket and websocket_addresses(settings)) or link_addresses(settings),
         oem_key=public_key(settings.nats_seed),
-        authority=None if authority is None else authority.read_text(encoding="ascii"),
+        authority=None if authority is None else authority.read_text(encoding="utf-8", errors="replace"),
     )
 
 

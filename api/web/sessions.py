@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import secrets
 from datetime import UTC, datetime, timedelta
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from services.contracts.access.identity import ApiToken, StoredToken
@@ -111,11 +110,17 @@ def form_token(secret: str) -> str:
 
 def secret_of(cookies: str | None) -> str | None:
     """Secret of a session in a ``Cookie`` header; None where there is none."""
-    try:
-        found = SimpleCookie(cookies or "").get(COOKIE)
-    except CookieError:
-        return None
-    return None if found is None or not found.value else found.value
+    return cookie_of(cookies, COOKIE)
+
+
+def cookie_of(cookies: str | None, name: str) -> str | None:
+    """Value of a cookie in a ``Cookie`` header; None where it is empty or not there.
+
+    Browsers send along what every other program at this host has set, at whichever port. ``http.cookies`` ends at the
+    first of these that is not to the letter of the standard, and does not see ours behind it.
+    """
+    parts = (part.partition("=") for part in (cookies or "").split(";"))
+    return next((value.strip() for key, _, value in parts if key.strip() == name), "") or None
 
 
 def set_cookie(secret: str, *, lifetime: timedelta = LIFETIME) -> str:

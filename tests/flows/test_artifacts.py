@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from prefect.logging import disable_run_logger
@@ -16,7 +19,7 @@ from flows import artifacts
 from flows import progress as progress_module
 from flows.artifacts import MOST_POINTS, RunBoard
 from flows.progress import Progress
-from services.contracts.history.run import Run, SiteTermsRecord
+from services.contracts.history.run import ExcludedSite, Run, SiteTermsRecord
 from services.contracts.plans.plan import Plan
 from tests.versions import a_round, an_answer
 from tests.waiting import PATIENCE
@@ -44,6 +47,35 @@ def test_a_plants_row_counts_each_way_of_missing_and_its_last_answer() -> None:
     assert (second["answered"], second["missed"], second["last answer"]) == (1, 5, 1)
     assert {way: second[way] for way in ways} == dict.fromkeys(ways, 1)
     assert (third["plant"], third["weight"], third["last answer"]) == ("c", 0.0, 7), "who is no member is listed too"
+
+
+def test_a_plant_that_was_left_out_before_it_answered_has_a_row() -> None:
+    left_out = ExcludedSite.of_record(an_answer("b", status="excluded", code="x", reason="y"), round=1)
+    run = a_run().model_copy(update={"excluded": (left_out,)})
+    assert [(row["plant"], row["weight"]) for row in RunBoard(run).table()] == [("a", 1.0), ("b", 0.0)]
+
+
+async def test_table_and_chart_of_a_run_are_two_that_are_brought_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, updated = list[UUID](), list[UUID]()
+
+    async def create(*_: object) -> UUID:
+        made.append(uuid4())
+        return made[-1]
+
+    async def update_artifact(artifact_id: UUID, _: object) -> None:
+        updated.append(artifact_id)
+
+    @asynccontextmanager
+    async def client() -> AsyncIterator[Any]:
+        yield SimpleNamespace(update_artifact=update_artifact)
+
+    told = {"acreate_table_artifact": create, "acreate_image_artifact": create, "get_client": client}
+    for name, stand_in in told.items():
+        monkeypatch.setattr(artifacts, name, stand_in)
+    board = RunBoard(a_run(), [a_round(RUN_ID, 1, an_answer("a"))])
+    for _ in range(3):
+        await board.write()
+    assert len(made) == 2 and updated == made * 2
 
 
 def test_a_long_runs_chart_has_each_nth_round_and_the_last() -> None:

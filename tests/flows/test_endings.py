@@ -118,3 +118,29 @@ def test_a_flow_run_that_finds_no_database_has_crashed_and_its_run_goes_on(
     monkeypatch.setattr(retrain_module, "end_at_once_when_told", lambda: None)
     state: Any = asyncio.run(retrain_module.retrain.fn("nightly", "0" * 32))
     assert state.type.value == "CRASHED" and state.message.endswith("; the run goes on in a new flow run")
+
+
+def test_a_run_that_fails_in_its_flow_has_failed_in_the_store(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state in Prefect alone would have it begun again as one whose process died."""
+    async def nothing(_: object) -> None:
+        pass
+
+    async def drive(*_: object) -> None:
+        raise ConflictError("too few sites")
+
+    told = {
+        "get_run_logger": lambda: logging.getLogger("ballast.flows"), "end_at_once_when_told": lambda: None,
+        "this_flow_run": SimpleNamespace(id="a"), "name_flow_run": nothing, "drive": drive, "withdraw": lambda *_: None,
+    }
+    for name, stand_in in told.items():
+        monkeypatch.setattr(retrain_module, name, stand_in)
+    monkeypatch.setenv("BALLAST_HOME", str(tmp_path))
+    monkeypatch.setenv("BALLAST_DATABASE_URL", url := (tmp_path / "url").read_text())
+    state: Any = asyncio.run(retrain_module.retrain.fn("nightly", run.run_id))
+    assert (state.type.value, state.message) == ("FAILED", "too few sites")
+    with open_context(Settings.load(tmp_path, {"BALLAST_DATABASE_URL": url})) as context:
+        found = context.store.runs.get_run(run.run_id)
+        assert (found.status, found.reason) == ("failed", "too few sites")
+        assert context.store.runs.renew_lease(run.run_id, "another", 60.0) is False

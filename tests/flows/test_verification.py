@@ -270,5 +270,9 @@ def test_doctor_misses_the_file_that_a_champions_bounds_rest_on(works: Any) -> N
     for left, said in ((data[:-1], "is another file than was registered"), (None, "is gone")):
         file.unlink() if left is None else file.write_bytes(left)
         assert found() == ("fail", f"its champion answers, and its bounds cannot be checked: certificate.npz {said}")
+    file.mkdir()
+    state, said = found()
+    assert state == "fail" and "could not read the certificate" in said, "nor one that cannot be read"
+    file.rmdir()
     file.write_bytes(data)
     assert found()[0] == "ok"

@@ -11,9 +11,11 @@ from flows.publish import why_stopped
 from models.problem import Certificate, Status
 
 
-def ended(held_open: dict[str, float], reused: tuple[str, ...] = (), reveal: str = "each site") -> str:
+def ended(
+    held_open: dict[str, float], reused: tuple[str, ...] = (), reveal: str = "each site", note: str = ""
+) -> str:
     trained: Any = SimpleNamespace(
-        status=Status.STALLED, certificate=Certificate(upper=1.1, lower=1.0), held_open=held_open, note="",
+        status=Status.STALLED, certificate=Certificate(upper=1.1, lower=1.0), held_open=held_open, note=note,
         reused=reused,
     )
     run: Any = SimpleNamespace(plan=SimpleNamespace(reveal=reveal, min_cohort=1), start=SimpleNamespace(
@@ -44,3 +46,7 @@ def test_one_that_leaves_half_of_it_alone_has_a_line_of_its_own() -> None:
 def test_cuts_of_an_earlier_run_are_counted() -> None:
     assert ended({}, ("cohort-1",), "sums").endswith("; with the cuts of 1 unchanged cohort from run earlier")
     assert ended({}, ("plant-1", "plant-2")).endswith("; with the cuts of 2 unchanged sites from run earlier")
+
+
+def test_what_the_method_says_of_its_result_is_told() -> None:
+    assert ended({}, note="the steps were halved") == "no further round brings progress; the steps were halved"

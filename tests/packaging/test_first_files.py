@@ -47,7 +47,10 @@ def test_a_start_that_was_killed_is_gone_on_from(
     assert {path.name for path in (folder / "nats").iterdir() if path.is_dir()} == {"nats-1", "nats-2"}
 
 
-def test_servers_of_other_names_are_not_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cluster.make_cluster(tmp_path / "nats", [cluster.read_server("other=other")])
+@pytest.mark.parametrize("names", [("other",), ("nats-1",), ("nats-1", "nats-2", "nats-3")])
+def test_servers_of_other_names_are_not_gone_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]
+) -> None:
+    cluster.make_cluster(tmp_path / "nats", [cluster.read_server(f"{name}={name}") for name in names])
     assert first_files.main([str(tmp_path), *SERVERS]) == 1
     assert "holds the files of a cluster already" in capsys.readouterr().err

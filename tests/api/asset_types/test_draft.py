@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,16 @@ def test_a_header_is_quoted_and_writes_no_line_of_the_asset_type(
     (remark,) = [line for line in drafted(path).remarks if "under [data.columns]" in line]
     setting = remark.partition("its site.toml says ")[2].partition(" under ")[0]
     assert tomllib.loads(setting) == {found.feature_names[0]: HOSTILE.replace('""', '"')}
+
+
+def test_a_table_is_read_as_the_flags_say(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--delimiter", ";", "--decimal", ",", "--label", "state", "--without", "run"]
+    rows = [f"{20 + row % 7},5;{row};{'OK' if row % 3 else 'worn'}" for row in range(80)]
+    table.write_text("\n".join(["flow;run;state", *rows]) + "\n", encoding="utf-8")
+    assert main(["asset-type", "draft", str(table), "--name", "pump", *words, "--json"]) == 0
+    found = AssetType.model_validate(json.loads(capsys.readouterr().out)["asset_type"])
+    assert found.feature_names == ("flow",) and found.class_names == ("ok", "worn")
+    assert main(["asset-type", "draft", str(table), "--name", "pump", *words[:2], *words[4:]]) == 1
 
 
 def test_what_is_printed_is_an_asset_type_that_opens_the_table_at_a_plant(

@@ -17,6 +17,7 @@ from services.bus import server
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.errors import InvalidInputError, UnavailableError
+from services.process.private_files import private_folder
 from services.process.process_lock import held
 from services.process.settings import Settings
 
@@ -89,6 +90,9 @@ def test_the_digest_is_that_of_the_certificate_which_is_shown(tmp_path: Path) ->
     named = {"host": "0.0.0.0", "certificate": str(files.authority), "key": str(files.key)}
     authority = ssl.PEM_cert_to_DER_cert(files.authority.read_text())
     assert certificate_digest(settings(tmp_path, api=named)) == hashlib.sha256(authority).hexdigest(), "that is shown"
+    files.certificate.write_text(f"friendlyName: Prüfstand\n{files.certificate.read_text()}", encoding="utf-8")
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key)  # it is taken
+    assert certificate_digest(open_to_all) == hashlib.sha256(first).hexdigest(), "whatever stands before it"
     files.certificate.write_text("nothing")
     with pytest.raises(InvalidInputError, match="no certificate"):
         certificate_digest(open_to_all)
@@ -96,6 +100,19 @@ def test_the_digest_is_that_of_the_certificate_which_is_shown(tmp_path: Path) ->
     files.certificate.mkdir()
     with pytest.raises(UnavailableError, match="cannot be read: Is a directory"):
         certificate_digest(open_to_all)
+
+
+def test_of_a_chain_the_digest_is_that_of_its_first_certificate(tmp_path: Path) -> None:
+    """Also where no padding ends the first one: base64 would be read on into the next."""
+    for number in range(100):
+        shown = settings(tmp_path / str(number), api={"host": "0.0.0.0"})
+        files = TlsFiles(private_folder(shown.tls_folder))
+        ensure_certificates(files, ["127.0.0.1"])
+        first = files.certificate.read_text()
+        if "=" not in first:
+            break
+    files.certificate.write_text(first + files.authority.read_text())
+    assert certificate_digest(shown) == hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).hexdigest()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1", "192.168.0.7"])

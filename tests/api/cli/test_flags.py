@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,9 +52,24 @@ def test_what_is_asked_for_of_an_export_and_an_unlearning_is_what_is_done(
     ]
 
 
-def test_a_file_that_cannot_be_written_is_one_line(shell: Any, tmp_path: Path) -> None:
-    words = ("model", "export", "pumps", "1", "--format", "c99", "--out", str(tmp_path / "none" / "x"))
-    assert "cannot be written: No such file or directory" in shell.refused(*words)
+@pytest.mark.parametrize(("out", "why"), [("none/x", "No such file or directory"), (".", "Is a directory")])
+def test_a_file_that_cannot_be_written_is_one_line(shell: Any, tmp_path: Path, out: str, why: str) -> None:
+    words = ("model", "export", "pumps", "1", "--format", "c99", "--out", str(tmp_path / out))
+    assert f"cannot be written: {why}" in shell.refused(*words)
+
+
+def test_an_export_that_a_full_disk_stops_leaves_the_one_before(
+    shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = tmp_path / "pump.h"
+    header.write_text("the one before")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    said = shell.refused("model", "export", "pumps", "1", "--format", "c99", "--out", str(header))
+    assert "cannot be written: No space left on device" in said and header.read_text() == "the one before"
 
 
 @pytest.mark.parametrize(("flags", "dry"), [((), False), (("--dry-run",), True)])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -35,6 +36,7 @@ class Desk:
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
         self.elsewhere = ""  # what a redirect names
+        self.missing = 0  # bytes of each body that are promised and do not come
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[Any] = []
@@ -48,7 +50,7 @@ class Desk:
                 desk.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 status, body = desk.answers.pop(0) if desk.answers else (404, json.dumps(PROBLEM).encode())
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(body) + desk.missing))
                 if desk.elsewhere:
                     self.send_header("Location", desk.elsewhere)
                 self.end_headers()
@@ -202,6 +204,39 @@ def test_a_stream_that_gave_an_event_is_asked_for_again_as_soon_as_at_first(desk
         next(found)
     assert pauses == [1.0, 2.0, 0.5]
     assert [headers["last-event-id"] for headers in desk.headers] == ["6", "6", "6", "7"]
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_an_answer_that_breaks_off_is_asked_for_again(desk: Desk, status: int) -> None:
+    event = Event(number=7, at=SINCE, kind="run.completed", plan="p")
+    client = Client(desk.url, "t", sleep=lambda _: None)
+    desk.missing, desk.answers = 5, [(status, b'{"runs": [')] * 3
+    with pytest.raises(UnreachableError):
+        next(client.runs())
+    assert len(desk.asked) == 3
+    desk.answers = [(503, b'{"detail"'), (200, f"id: 7\ndata: {event.model_dump_json()}\n\n".encode())]
+    assert next(client.events(after=6)) == event
+
+
+def test_a_server_of_something_else_is_none_that_answers() -> None:
+    class Other(StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"INFO {}\r\n")
+
+    pauses = list[float]()
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    with TCPServer(("127.0.0.1", 0), Other) as server, serving(server):
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(UnreachableError, match="does not answer"):
+            next(Client(url, "t", attempts=1).runs())
+        with pytest.raises(KeyboardInterrupt):
+            next(Client(url, "t", sleep=wait).events())
+    assert pauses == [1.0, 2.0, 4.0]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -16,6 +16,8 @@ from services.contracts.access.identity import Role
 
 HOST = "ballast"
 ORIGIN = f"https://{HOST}"
+STRANGE = ('seen={"page": 3}', "a b=1", "chart[2]=open", "when=30 Nov 2026", "flag", "a,b=1", "name=Jörg")
+"""Cookies as other programs set them, which no standard allows and browsers send all the same."""
 
 
 @dataclass

@@ -56,6 +56,11 @@ def test_marks_stand_where_points_are_few() -> None:
         assert len(places(line_chart("t", [Line("one", [(x, float(x)) for x in range(n)])], "x", "y"))) == marked
 
 
+def test_what_is_measured_has_ticks_between_whole_numbers() -> None:
+    chart = line_chart("title", [Line("one", [(0.5, 100.0), (1.0, 200.0), (2.0, 300.0)])], "radius", "value")
+    assert ">1.4<" in chart
+
+
 def test_what_is_counted_has_whole_ticks() -> None:
     chart = line_chart("title", [Line("one", [(1, 0.5), (3, 0.7)])], "round", "value")
     assert re.findall(rf'y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">([^<]+)<', chart) == ["1", "2", "3"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -127,3 +128,17 @@ def test_a_token_that_is_narrowed_is_narrowed_here_too(world: Any, somebody: Any
     assert person.get("/console/admin").status_code == 403
     assert person.get("/console").status_code == 403
     assert person.get("/console/models/pumps/diagnose").status_code == 200
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_no_page_offers_a_form_that_its_reader_may_not_send(people: Any, role: Role) -> None:
+    """What is offered and refused reads as a failure; what is not offered is not missed."""
+    asks = {re.sub(r"{[^}]+}", "[^/]+", path): NEEDED["POST", path] for path in CHANGING}
+    offered = set[Role]()
+    for path in ("/console", "/console/plans", "/console/plans/pumps", "/console/models/pumps", "/console/runs"):
+        forms = re.findall(r"<form[^>]*>", people[role].get(path).text)
+        for action in [re.findall(r'action="([^"?]+)', form)[0] for form in forms if 'method="post"' in form]:
+            (least,) = [each for pattern, each in asks.items() if re.fullmatch(pattern, action)]
+            assert RANK[role] >= RANK[least], (path, action)
+            offered.add(least)
+    assert max(offered, key=RANK.__getitem__) is (Role.VIEWER if role is Role.ENGINEER else role)

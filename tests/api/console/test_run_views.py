@@ -21,7 +21,7 @@ def begun(world: Any, name: str, **changes: Any) -> str:
     store = world.backend.store
     away = SiteAnswer(site_id="plant-north", status="absent", code="no_responders", reason="plant-north is not there")
     terms = tuple(SiteTermsRecord(site_id=site, weight=0.125, radius=1.0, n_samples=9) for site in SITES)
-    run = store.runs.create_run(a_plan(name, sites=(*SITES, "plant-north"), **changes))
+    run = store.runs.create_run(a_plan(name, **{"sites": (*SITES, "plant-north")} | changes))
     store.runs.begin_run(run.run_id, terms, (away,))
     return str(run.run_id)
 
@@ -49,12 +49,14 @@ def test_no_part_of_a_runs_page_names_a_plant_to_who_may_not_know_it(world: Any)
 
 
 def test_two_runs_have_each_their_own_figures_and_no_plants_names(world: Any) -> None:
-    longer, shorter = begun(world, "longer"), begun(world, "shorter", max_rounds=7)
+    longer, shorter = begun(world, "longer"), begun(world, "shorter", max_rounds=7, sites=SITES)
     for number, gap in ((1, math.inf), (2, 0.5), (3, 0.25)):
         committed(world, longer, number, versions.an_answer(SITES[0]), gap=gap)
     committed(world, shorter, 1, versions.an_answer(SITES[0]), gap=0.125)
     found = comparison(world.backend, longer, shorter, real=False)
     assert (found.left.run_id, found.right.run_id) == (longer, shorter)
+    for shown, run_id in ((found.left, longer), (found.right, shorter)):
+        assert shown == run_page(world.backend, run_id, real=False).run, "under the names of its own page"
     assert found.series == {"round": [1, 2, 3], "left": [None, 0.5, 0.25], "right": [0.125, None, None]}
-    assert found.changes["max_rounds"] == (100, 7) and NAMES.findall(repr(found)) == []
+    assert found.changes["max_rounds"] == (100, 7) and "sites" in found.changes and NAMES.findall(repr(found)) == []
     assert NAMES.findall(repr(comparison(world.backend, longer, shorter, real=True)))

@@ -19,7 +19,7 @@ from services.identity.errors import UnauthenticatedError
 from services.identity.oidc import Identity
 from services.identity.tokens import issue
 from services.round_store.tables.access import ConsoleSessionRow
-from tests.api.console.conftest import text_of
+from tests.api.console.conftest import STRANGE, text_of
 from tests.api.console.test_roles import CHANGING, address
 from tests.oracles.store_walk import all_columns
 
@@ -30,6 +30,16 @@ def test_the_cookie_is_bound_to_this_host_and_no_script_reads_it(world: Any, som
     assert name.startswith(f"{COOKIE}=") and COOKIE.startswith("__Host-")
     assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} <= set(rest)
     assert not any(part.startswith("Domain") for part in rest)
+
+
+@pytest.mark.parametrize("other", STRANGE)
+def test_a_strange_cookie_of_another_program_at_this_host_signs_nobody_out(
+    world: Any, signed_in: Callable[..., Any], other: str
+) -> None:
+    """Ports share their cookies: whoever has one from a neighbour could not sign in, and nothing said why."""
+    person = signed_in(world)
+    both = f"{other}; {COOKIE}={person.secret}".encode()
+    assert person.call("GET", "/console", headers={"Cookie": both}).status_code == 200
 
 
 def test_the_store_knows_no_secret(world: Any, signed_in: Callable[..., Any]) -> None:

@@ -57,6 +57,9 @@ def test_whose_answers_were_seen_is_said() -> None:
     assert reveal_words(plan) == "The coordinator sees masked sums over cohorts of 4 plants or more."
     assert reveal_words(plan.model_copy(update={"reveal": "each site"})).endswith("of each plant alone.")
     assert "An auditor may open rounds" in reveal_words(plan.model_copy(update={"auditor": "A"}))
+    assert reveal_words(plan.model_copy(update={"noise": 0.1})) == (
+        "The coordinator sees masked sums over cohorts of 4 plants or more. The plants put noise on them."
+    )
 
 
 def test_a_plant_that_was_away_is_not_said_to_have_lied() -> None:

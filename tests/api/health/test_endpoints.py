@@ -10,6 +10,8 @@ from anyio.from_thread import start_blocking_portal
 from httpx import ASGITransport, AsyncClient, Response
 
 from api.app import create_app
+from api.backend.wiring import open_backend
+from api.health.service import notices
 from services.process.command_line import product_version
 from services.process.settings import Settings
 
@@ -114,3 +116,12 @@ def test_runs_that_nobody_is_there_to_start_are_a_notice(world: Any) -> None:
         assert world.call(None, "GET", "/readyz").json()["notices"] == {}
         os.utime(world.settings.flows_lock, (0, 0))
         assert "the flows process hangs" in world.call(None, "GET", "/readyz").json()["notices"]["flows"]
+
+
+def test_what_a_flows_process_left_here_says_nothing_of_flows_elsewhere(world: Any) -> None:
+    world.backend.store.runs.create_run(world.backend.store.plans.get("pumps").plan)
+    world.settings.flows_lock.touch()
+    os.utime(world.settings.flows_lock, (0, 0))
+    prefect = world.settings.prefect.model_copy(update={"api_url": "https://prefect.example.com/api"})
+    with open_backend(world.settings.model_copy(update={"prefect": prefect})) as backend:
+        assert "flows" not in notices(backend)

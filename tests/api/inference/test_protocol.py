@@ -95,6 +95,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a feature alone": ({"name": "flow_mean", "shape": [1], "datatype": "FP64", "data": [1.0]}, "missing required"),
     "unknown feature": ({"name": "flow_maen", "shape": [1], "datatype": "FP64", "data": [1.0]}, "did you mean"),
     "a size beyond 64 bits": ({**ONE, "shape": [4, 2**62], "data": []}, "has 0 numbers"),
+    "beyond FP64": ({**ONE, "data": [10**400, *ROW[1:]]}, "must be finite numbers"),
     "beyond FP32": ({**ONE, "datatype": "FP32", "data": [1e300, *ROW[1:]]}, "must be numbers of FP32"),
     "a shape with a text": ({**ONE, "shape": ["1", 14]}, "shape.0: Input should be a valid integer"),
     "a shape with a truth value": ({**ONE, "shape": [True, 14]}, "shape.0: Input should be a valid integer"),

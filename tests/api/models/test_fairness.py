@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from api.models import queries
 from services.contracts.access.identity import Role
+from services.contracts.evaluation.fairness import FairnessReport
+from services.reporting.fairness_report import fairness_report
+from tests.api.conftest import a_version, register
 
 PATH = "/v1/models/pumps/versions/champion/fairness"
 
@@ -40,3 +45,24 @@ def test_pictures_and_page(shared_world: Any, form: str, kind: str) -> None:
 
 def test_an_unknown_version_is_not_found(shared_world: Any) -> None:
     assert shared_world.call(Role.VIEWER, "GET", "/v1/models/pumps/versions/99/fairness").status_code == 404
+
+
+def test_the_bound_on_new_data_is_by_the_versions_own_run_and_left_out_without_it(
+    world: Any, a_model: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def noted(*told: Any) -> FairnessReport:
+        given.append(told)
+        return fairness_report(*told)
+
+    monkeypatch.setattr(queries, "fairness_report", noted)
+    backend = world.backend
+    first, second = a_model(backend, "beside", 0.9, 0.8)
+    backend.store.model_versions.record_alias("beside", "champion", first, "me", "best")
+    backend.registry.point("beside", "champion", first)
+    assert queries.fairness(backend, "beside", second).champion_version == first
+    ((version, champion, run),) = given
+    assert run.run_id == version.run_id != champion.run_id
+    lone = register(backend.registry, a_version("by-hand", "cd" * 16))
+    assert queries.fairness(backend, "by-hand", lone).generalisation is None and given[-1][-1] is None

@@ -114,7 +114,8 @@ def test_a_stream_ends_with_its_token(world: Any, monkeypatch: Any) -> None:
 
     monkeypatch.setattr(lines, "by_line", revoking)
     _, found = sent(world, GOOD + b"\n" + GOOD)
-    assert found[0]["line"] == 1 and found[1]["end"] is False and "revoked" in found[1]["error"]
+    first, end = found
+    assert first["line"] == 1 and end["end"] is False and "revoked" in end["error"]
 
 
 def test_other_addresses_take_no_more_than_they_did_whatever_the_body_is_called(shared_world: Any) -> None:

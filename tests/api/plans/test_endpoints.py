@@ -207,6 +207,10 @@ REFUSED = {
     "a reserved name": ({"name": "champion"}, 422, "invalid_input", "champion"),
     "a name that is taken": ({"name": "pumps"}, 409, "conflict", "pumps"),
     "more sites than it names": ({"sites": ["plant-east"], "min_sites": 2}, 422, "invalid_input", "names 1"),
+    "one site twice": ({"sites": ["plant-east"] * 2, "min_sites": 2}, 422, "invalid_input", "names 1"),
+    "a sum over two, one of them twice": (
+        {"sites": ["plant-east", "plant-west", "plant-east"]}, 422, "cohort_too_small", 'reveal = "each site"',
+    ),
     "an unknown norm": ({"spec": {"transport_norm": "l3"}}, 422, "invalid_input", "body.spec.transport_norm"),
     "a negative radius": ({"spec": {"radius": {"rule": "fixed", "value": -1}}}, 422, "invalid_input", "radius"),
     "a cost of zero": ({"spec": {"label_flip_cost": 0}}, 422, "invalid_input", "label_flip_cost"),

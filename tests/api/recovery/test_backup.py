@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -21,13 +22,13 @@ from api.backend.first_keys import begin_with_keys
 from api.backend.wiring import open_backend
 from api.cli.main import main
 from api.recovery import restore as restoring
-from api.recovery.backup import make_backup
+from api.recovery.backup import make_backup, snapshot
 from api.recovery.restore import restore_backup
 from migrations.run import current, head, upgrade
 from services.backup import archive, tables
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import BallastError, ConflictError, UnavailableError
-from services.contracts.history.audit import GENESIS, AuditEvent
+from services.contracts.history.audit import BACKUP_MADE, GENESIS, AuditEvent
 from services.identity.service_keys import PSEUDONYMS, OtherKeyError
 from services.process.settings import Settings
 from services.round_store.database.session import make_engine
@@ -48,6 +49,9 @@ def backed_up(home: Path, file: Path, word: str = WORD) -> Path:
 
 def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     file = backed_up(home, tmp_path / "b")
+    with open_backend(Settings.load(home, NOWHERE)) as backend:
+        (made,) = backend.store.audit.list_events(action=BACKUP_MADE)
+    assert made.after == {"file": "b", "bytes": file.stat().st_size}
     done = restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
     assert done.manifest.audit_events == 1
     settings = Settings.load(tmp_path / "new", NOWHERE)
@@ -56,6 +60,34 @@ def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     store = RoundStore.open(settings.database)
     assert [event.action for event in store.audit.list_events()] == ["backup.restored", "noted"]
     store.close()
+
+
+def test_a_file_that_cannot_be_read_is_named_and_not_left_out(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path.read_bytes
+
+    def damaged(path: Path) -> bytes:
+        if path.name == "webhooks.key":
+            raise OSError(errno.EIO, "Input/output error")
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", damaged)
+    with pytest.raises(UnavailableError, match=r"no backup, for .*webhooks.key cannot be read: Input/output error"):
+        backed_up(home, tmp_path / "b")
+    assert not any(path.name.startswith("b") for path in tmp_path.iterdir() if path.is_file())
+
+
+def test_a_backup_is_of_one_state_while_others_write(database_url: str, tmp_path: Path) -> None:
+    """Of rows of two states a run would have rounds that its row does not know, and the trail more than its head."""
+    counted = text("SELECT count(*) FROM audit_events")
+    with open_backend(Settings.load(tmp_path, {"BALLAST_DATABASE_URL": database_url})) as backend:
+        with snapshot(backend) as seen:
+            for number in range(2):
+                backend.store.audit.append(actor="me", role=None, action="noted", target=f"x:{number}")
+                assert seen.scalar(counted) == 0
+        with snapshot(backend) as seen:
+            assert seen.scalar(counted) == 2
 
 
 def test_the_keys_of_a_service_come_back_and_one_that_is_not_there_is_told_of(home: Path, tmp_path: Path) -> None:

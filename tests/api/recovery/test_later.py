@@ -195,6 +195,12 @@ def test_a_later_state_goes_on_from_the_backup(service: Path, tmp_path: Path) ->
     store.close()
     with pytest.raises(ConflictError, match="does not hold: entry 3 was changed"):
         restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE, later=(service, unlearn_again))
+    with sqlite3.connect(service / "ballast.db") as store:
+        store.execute("DROP TRIGGER audit_events_no_delete")
+        store.execute("DELETE FROM audit_events WHERE number = 3")  # as of a plant that left: it would be back
+    store.close()
+    with pytest.raises(ConflictError, match="does not hold: entry 4 was changed"):
+        restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE, later=(service, unlearn_again))
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 

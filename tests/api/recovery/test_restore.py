@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from api.backend.wiring import open_backend
 from api.recovery.restore import restore_backup
-from services.contracts.errors import ConflictError
+from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
 from services.round_store.store import RoundStore
@@ -52,3 +52,10 @@ def test_a_trail_that_was_broken_before_the_backup_is_restored_as_it_was(home: P
     store = RoundStore.open(Settings.load(tmp_path / "new", NOWHERE).database)
     assert store.audit.verify_chain().problem == before.problem == done.manifest.audit_problem
     store.close()
+
+
+@pytest.mark.parametrize(("file", "why"), [("nothing", "No such file"), (".", "Is a directory")])
+def test_of_a_backup_that_cannot_be_read_one_line_is_said_and_nothing_made(tmp_path: Path, file: str, why: str) -> None:
+    with pytest.raises(UnavailableError, match=f"cannot be read: {why}"):
+        restore_backup(tmp_path / file, tmp_path / "new", WORD, environment=NOWHERE)
+    assert not (tmp_path / "new").exists()

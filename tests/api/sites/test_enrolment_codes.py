@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 
 import pytest
 from httpx import ASGITransport, AsyncClient
-from sqlalchemy import update
+from sqlalchemy import event, update
 
+from api.backend.actor import local_administrator
+from api.sites import service
+from api.sites.enrolment import redeem
 from services.bus import server
 from services.bus.configuration import BusFiles
-from services.contracts.access.enrolment import proof, read_code
+from services.contracts.access.enrolment import EnrolmentRequest, proof, read_code
 from services.contracts.access.identity import Role
 from services.contracts.keys.signing import new_seed_file, public_key, signer
 from services.round_store.tables.operation import EnrolmentCodeRow
@@ -96,6 +100,18 @@ def test_a_plant_enrols_once_with_what_it_needs(oem: Any, new_seed: Callable[[],
     assert oem.backend.store.audit.verify_chain().ok
     cells = [cell.value for cell in all_columns(oem.backend.store.engine)]
     assert not any(read_code(code).secret in str(cell) for cell in cells), "the secret is stored"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_words_beside_the_authoritys_certificate_hinder_no_plant(
+    oem: Any, new_seed: Callable[[], Path], encoding: str
+) -> None:
+    """Bundles of authorities and exports of other programs name each certificate above it, in any language."""
+    authority = BusFiles(oem.settings.bus_folder).authority
+    plain = authority.read_text()
+    authority.write_text(f"friendlyName: Prüfstand\n{plain}", encoding=encoding)
+    answer = enrol(oem, shown(a_code(oem), new_seed()))
+    assert answer.status_code == 200 and plain in answer.json()["authority"], answer.text
 
 
 def test_a_code_lets_no_key_of_the_oems_in(oem: Any, new_seed: Callable[[], Path]) -> None:
@@ -257,3 +273,30 @@ def test_codes_come_newest_first_page_by_page_each_once_and_of_a_site_its_own_al
         address = answer.links.get("next", {}).get("url", "")
     assert found == made[::-1]
     assert [each["code_id"] for each in send(world, "GET", CODES).json()["codes"]] == [made[3], made[0]]
+
+
+def test_a_plant_that_is_removed_while_it_enrols_waits_for_nobody_who_waits_for_it(
+    oem: Any, new_seed: Callable[[], Path]
+) -> None:
+    """Codes are locked before their site by all who lock both: else each may hold what the other wants."""
+    assert enrol(oem, shown(a_code(oem), new_seed())).status_code == 200
+    locked: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        table = re.search(r"UPDATE (enrolment_codes|sites)\b|FROM (sites)\b.*FOR UPDATE", statement, re.DOTALL)
+        if table is not None:
+            locked.append(table[1] or table[2])
+
+    engine = oem.backend.store.engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        code = a_code(oem, replace_key=True)
+        locked.clear()
+        redeem(oem.backend, EnrolmentRequest.model_validate(shown(code, new_seed())))
+        used = [*locked]
+        locked.clear()
+        service.remove(oem.backend, local_administrator(), "plant-9")
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    for order in (used, locked):
+        assert order[0] == "enrolment_codes" and set(order[1:]) == {"sites"}, order

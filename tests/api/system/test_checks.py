@@ -45,6 +45,7 @@ def hook(**changes: Any) -> Webhook:
     (host_checks.port("the API", 8000, free=True, ours=False), "ok", "free"),
     (host_checks.port("the API", 8000, free=False, ours=True), "ok", "answers"),
     (host_checks.port("the API", 8000, free=False, ours=False), "fail", "held by something that is not the API"),
+    (host_checks.port("the API", 8000, free=False, ours=False, hangs=True), "fail", "holds it and does not answer"),
     (host_checks.clock(NOW, None, NOW - DAY), "ok", "goes with"),
     (host_checks.clock(NOW, NOW + SECOND, NOW), "ok", "goes with"),
     (host_checks.clock(NOW, NOW + 5 * SECOND, None), "warn", "5.0 seconds apart"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from sqlalchemy import text
@@ -77,6 +80,21 @@ def test_planted_faults_are_found(home: Path, capsys: pytest.CaptureFixture[str]
     assert all(found[name]["todo"] for name in wrong)
 
 
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's tables of sockets")
+def test_a_server_of_ours_that_hangs_is_not_called_a_stranger(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who is told that a stranger holds the port would stop it, or choose another port in vain."""
+    port = Settings.load(home, {}).prefect.port
+    listens = f"import socket; held = socket.create_server(('127.0.0.1', {port})); print(); input()"
+    for served, said in ((home, "holds it and does not answer"), (home / "other", "another home folder")):
+        environment = {**os.environ, "BALLAST_HOME": str(served)}
+        holder = subprocess.Popen([sys.executable, "-c", listens], env=environment, stdin=PIPE, stdout=PIPE)
+        with holder:
+            assert holder.stdout is not None and holder.stdout.readline() == b"\n"
+            found = examined(home, capsys)[1][f"port {port}"]
+            holder.kill()
+        assert found["state"] == "fail" and said in found["said"] and found["todo"]
+
+
 def test_a_flows_process_that_hangs_is_found(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It holds its lock all the same."""
     lock = Settings.load(home, {}).flows_lock
@@ -86,6 +104,23 @@ def test_a_flows_process_that_hangs_is_found(home: Path, capsys: pytest.CaptureF
         os.utime(lock, (0, 0))
         _, found = examined(home, capsys)
     assert found["flows process"]["state"] == "fail" and "has not looked" in found["flows process"]["said"]
+
+
+def test_of_each_model_the_registry_is_told_by_itself(
+    home: Path, capsys: pytest.CaptureFixture[str], a_model: Callable[..., list[str]]
+) -> None:
+    """One whose champion cannot be read hides no other; and a version without a certificate file lacks none."""
+    with open_backend(Settings.load(home, {})) as backend:
+        for name in ("broken", "pumps"):
+            (number,) = a_model(backend, name, 0.9)
+            backend.store.model_versions.record_alias(name, "champion", number, "me", "best")
+            backend.registry.point(name, "champion", number)
+        assert backend.registry.get("pumps", "1").certificate_sha256 == ""
+    (document,) = home.glob("mlflow-artifacts/broken/**/model.json")
+    document.write_text("{}")
+    found = examined(home, capsys)[1]
+    assert found["registry broken"]["state"] == "fail" and "cannot be loaded" in found["registry broken"]["said"]
+    assert found["registry pumps"]["said"] == "agrees with the store" and "registry" not in found
 
 
 def test_a_lost_database_is_said_and_the_rest_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

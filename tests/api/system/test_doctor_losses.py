@@ -109,6 +109,10 @@ def test_the_statements_of_changes_of_the_oems_key_are_missed(started: Path, cap
     code, found = examined(started, capsys)
     assert {name for name, each in found.items() if each["state"] == "fail"} == {check} and code == 1
     assert "oem-keys.json lacks the change of" in found[check]["said"] and "`ballast restore`" in found[check]["todo"]
+    own = (started / "ballast.toml").read_text()
+    (started / "ballast.toml").write_text(own.replace("[nats]\n", '[nats]\nservers = ["tls://nats.example.com:4222"]\n'))
+    assert check not in examined(started, capsys)[1], "what an earlier server left here is of no account"
+    (started / "ballast.toml").write_text(own)
     line.write_bytes(first)
     assert examined(started, capsys)[1][check]["state"] == "fail", "of before the last change"
     line.write_bytes(kept)

@@ -56,14 +56,16 @@ def test_who_reads_nothing_of_a_stream_is_let_go_without_a_line_in_the_log(
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
+@pytest.mark.parametrize("ends", ["", "\r\nConnection: close"], ids=["goes on", "is its last"])
 def test_who_reads_nothing_of_a_whole_answer_is_let_go(
-    world: Any, monkeypatch: Any, request: Any, caplog: Any
+    world: Any, monkeypatch: Any, request: Any, caplog: Any, ends: str
 ) -> None:
+    """A connection whose last answer is written is closing for as long as its client takes nothing."""
     monkeypatch.setattr(slow_readers, "PATIENCE_SECONDS", 1.0)
     server = request.getfixturevalue("server")
     body = json.dumps({"samples": [FEATURES_EXAMPLE] * 10_000}).encode()
     with caplog.at_level(logging.INFO, "ballast.api"), asked(
-        server, world, "application/json", f"Content-Length: {len(body)}"
+        server, world, "application/json", f"Content-Length: {len(body)}{ends}"
     ) as client:
         client.sendall(body)
         wait_until(lambda: "took nothing of its answer" in caplog.text, "client that is let go")

@@ -59,7 +59,7 @@ def test_who_changes_webhooks_and_why_is_noted_and_what_changes_nothing_is_not(w
 @pytest.mark.parametrize("url", [
     "http://hooks.example.com/x", "http://192.168.0.7/x", "ftp://localhost/x", "https://user:pass@example.com/",
     "https://", "nothing", "https://example.com/#part", "https://example.com:99999/", "https://exämple.com/",
-    "https://exam ple.com/", "https://example.com/a b",
+    "https://exam ple.com/", "https://example.com/a b", "https://:pass@example.com/",
 ])
 def test_an_address_that_is_not_taken(lasting_world: Any, url: str) -> None:
     before = lasting_world.snapshot()

@@ -9,10 +9,12 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from api.cli.commands import demo
+from api.cli.commands import demo, up
 from api.cli.commands.up import addresses, prepare_stores
 from api.cli.main import main
 from api.cli.processes import child_environment, listening, stack
@@ -83,6 +85,7 @@ def test_a_demo_that_cannot_be_is_refused_before_anything_starts(
 
 def test_the_demo_does_not_empty_the_folder_of_one_that_runs(tmp_path: Path) -> None:
     settings = demo.prepare_home(tmp_path / "demo")
+    assert demo.prepare_home(settings.home).home == settings.home, "also one that was killed before it ran"
     with held(settings.home / demo.MARKED):
         (settings.home / "kept.txt").write_text("a model")
         with pytest.raises(ConflictError, match="a demo runs in .* already; stop it, or name another folder"):
@@ -247,3 +250,17 @@ def test_children_create_private_files_whatever_mode_they_ask_for(tmp_path: Path
         os.umask(before)
     for path in (made, tmp_path / "logs", tmp_path / "logs" / "writer.log"):
         assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("here", [{"nats", "prefect", "api", "mlflow"}, {"nats", "api"}, {"api"}])
+def test_what_runs_elsewhere_is_not_waited_for(
+    here: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = list[str]()
+    supervisor: Any = SimpleNamespace(names=frozenset(here), wait_ready=waited.append)
+    for name in ("prepare_stores", "begin_with_keys"):
+        monkeypatch.setattr(up, name, lambda _: None)
+    for name in ("prefect", "bus", "api", "mlflow", "flows"):
+        monkeypatch.setattr(stack, f"start_{name}", lambda *_: None)
+    up.start_all(supervisor, Settings.load(tmp_path, {}), lambda _: None)
+    assert sorted(waited) == sorted(here)

@@ -17,9 +17,11 @@ from services.plant_simulator.assets import builtin_asset_type
 from tests.versions import a_round, an_answer
 
 
-@pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1), ("cancelled", 1)])
+@pytest.mark.parametrize(("status", "code", "every", "waited"), [
+    ("completed", 0, "0.25", 0.25), ("failed", 1, "0.001", 0.05), ("cancelled", 1, "7", 7.0),
+])
 def test_a_run_is_followed_until_its_end(
-    shell: Any, behind: Any, status: str, code: int, monkeypatch: pytest.MonkeyPatch
+    shell: Any, behind: Any, status: str, code: int, every: str, waited: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = behind.store
     store.asset_types.add(builtin_asset_type("triplex-pump"))
@@ -50,11 +52,11 @@ def test_a_run_is_followed_until_its_end(
         assert shell.run("run", "watch", run.run_id, "--every", never)[0] == 2
     at_work = iter([False, False, True, False, None])  # at each look before the end
     monkeypatch.setattr(commands, "flows_at_work", lambda settings: next(at_work))
-    ended, out, told = shell.run("run", "watch", run.run_id, "--every", "0.25")
+    ended, out, told = shell.run("run", "watch", run.run_id, "--every", every)
     assert ended == code
     waiting = f"ballast: run {run.run_id} waits: no flows process runs on {behind.settings.home}; "
     assert [line.startswith(waiting) for line in told.splitlines()] == [True, True], "each time that it is gone"
-    assert (steps, waits) == ([], [0.25] * 5)
+    assert (steps, waits) == ([], [waited] * 5), "the database is left alone meanwhile"
     sites = "at most 0.5, 1 sites"
     assert out.splitlines() == [
         "pending", "running", f"round 1: gap 2.00e-01, {sites}", f"round 2: gap 2.00e-01, {sites}",

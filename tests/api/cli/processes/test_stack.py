@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from api.cli.processes import stack
 from services.contracts.errors import UnavailableError
@@ -41,6 +42,9 @@ def test_elsewhere_it_shows_a_certificate_that_goes_with_its_key(tmp_path: Path)
     certificate, key = (command[command.index(f"--ssl-{name}file") + 1] for name in ("cert", "key"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)  # raises where they are not of one pair
+    (shown,) = x509.load_pem_x509_certificates(Path(certificate).read_bytes())[:1]
+    names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "oem.example" in names.get_values_for_type(x509.DNSName), "by which plants and browsers ask for it"
     assert Path(certificate).name == "server.pem" and Path(key).stat().st_mode & 0o077 == 0
 
 

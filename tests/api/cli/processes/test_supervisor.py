@@ -63,6 +63,13 @@ def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
     assert told == ["sleeper ended (exit code -9); starting it again"]
 
 
+def test_one_that_ends_well_before_it_is_ready_is_not_waited_for(tmp_path: Path) -> None:
+    with Supervisor(tmp_path, print) as supervisor:
+        supervisor.start(Child("done", [sys.executable, "-c", "print('nothing to do')"], lambda: False, 30.0))
+        with pytest.raises(UnavailableError, match="exit code 0 before it was ready: nothing to do"):
+            supervisor.wait_ready("done")
+
+
 def test_grandchildren_are_stopped_too(tmp_path: Path) -> None:
     script = f"import subprocess, sys; print(subprocess.Popen({SLEEP!r}).pid, flush=True); import time; time.sleep(60)"
     log = tmp_path / "parent.log"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -124,6 +126,7 @@ def test_signing_in_again_ends_the_session_before_and_the_way_there_is_forgotten
     first = browser.sign_in()
     dropped = [each for each in first.headers.get_list("set-cookie") if each.startswith(f"{SIGN_IN_COOKIE}=;")]
     assert len(dropped) == 1 and "Max-Age=0" in dropped[0], "the cookie that was sealed for the way is of no more use"
+    assert {"Path=/", "Secure"} <= set(dropped[0].split("; ")), "of this prefix browsers take no other, and keep theirs"
     former = browser.person.secret
     browser.sign_in()
     assert somebody(world, secret=former).get("/console").status_code == 303
@@ -156,3 +159,17 @@ def test_without_an_issuer_there_is_no_button_and_no_address(shared_world: Any, 
     person = somebody(shared_world)
     assert "sign-in/oidc" not in person.get("/console/sign-in").text
     assert person.get(START).status_code == person.get(BACK).status_code == 404
+
+
+def test_an_issuer_of_access_tokens_alone_signs_nobody_in(
+    tmp_path: Path, filled_sqlite: Any, mlflow_settings: dict[str, str], opening: Callable[..., Any], somebody: Any,
+    issuer: LocalIssuer,
+) -> None:
+    with opening(
+        tmp_path, filled_sqlite.new(), mlflow_settings, known=filled_sqlite.tokens, oidc=issuer.settings()
+    ) as world:
+        person = somebody(world)
+        assert "Sign in by" not in person.get("/console/sign-in").text
+        for path in (START, f"{BACK}?code=a&state=b"):
+            assert person.get(path).status_code == 404
+        assert world.call(None, "GET", "/v1/models", headers=bearer(issuer.token(roles=["crew"]))).status_code == 200

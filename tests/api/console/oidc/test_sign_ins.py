@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nacl.secret import SecretBox
 
 from api.backend.wiring import open_backend
-from api.console.sign_ins import SECONDS, SignIns, sign_in_key
+from api.console.sign_ins import COOKIE, SECONDS, SignIns, sign_in_key
 from services.identity.errors import UnauthenticatedError
 from services.identity.service_keys import PSEUDONYMS
+from tests.api.console.conftest import STRANGE
 
 KEY = bytes(32)
 
@@ -57,6 +60,30 @@ def test_a_cookie_ends_by_the_clock_and_with_its_key() -> None:
     keys[0] = bytes.fromhex("cd" * 32)
     with pytest.raises(UnauthenticatedError):
         held.end(cookie, made.state)
+
+
+@pytest.mark.parametrize("content", [
+    b'{"to": "/console", "until": 2e9, "state": "s", "nonce": "n"}', b'{"to": "/console", "until": 2e9, "of": "0.2"}',
+    b"[]", b"no JSON",
+])
+def test_a_cookie_with_other_content_is_no_sign_in(content: bytes) -> None:
+    """Our own key sealed it: a version before or after this one says other things of a sign-in."""
+    sealed = base64.urlsafe_b64encode(SecretBox(KEY).encrypt(content)).decode()
+    with pytest.raises(UnauthenticatedError, match="not begun in this browser"):
+        SignIns(lambda: KEY).end(f"{COOKIE}={sealed}", "another state")
+
+
+@pytest.mark.parametrize("value", ["", "abc", "aGk=", "ü", base64.urlsafe_b64encode(bytes(64)).decode()])
+def test_a_cookie_that_is_not_sealed_is_no_sign_in(value: str) -> None:
+    with pytest.raises(UnauthenticatedError, match="not begun in this browser"):
+        SignIns(lambda: KEY).end(f"{COOKIE}={value}", "s")
+
+
+@pytest.mark.parametrize("other", STRANGE)
+def test_a_strange_cookie_of_another_program_hides_no_sign_in(other: str) -> None:
+    held = SignIns(lambda: KEY)
+    made, header = held.begin("/console")
+    assert held.end(f"{other}; {header.partition(';')[0]}", made.state) == made
 
 
 def test_a_sign_in_that_one_process_began_ends_at_another(world: Any, tmp_path: Path) -> None:
