@@ -53,7 +53,7 @@ def test_every_plants_opening_gives_its_words_and_its_masked_words(sent: Sent) -
         assert opening.words not in bound.model_dump_json().encode()
 
 
-def test_the_opening_is_of_its_own_round_where_the_next_one_is_prepared_already(make_plants: Callable[..., Any]) -> None:
+def test_the_opening_is_of_its_own_round_where_the_next_is_prepared_already(make_plants: Callable[..., Any]) -> None:
     """A server that prepares ahead must find the plant's words in it, and no masks of the round after."""
     plants = make_plants(3)
     prepared = plants.prepared(1)
