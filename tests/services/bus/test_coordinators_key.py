@@ -68,3 +68,5 @@ def test_the_line_leads_from_the_first_key_to_the_present_one_however_many_there
     for hours, still in ((0.5, [2, 1, 0]), (1.5, [2, 0]), (2.5, [0]), (3.5, [])):
         held = server.coordinator_keys(files, now + timedelta(hours=hours))
         assert held.split() == [keys[3], *(keys[number] for number in still)]
+    at_once = server.rotate_coordinator(files, now)[0]
+    assert server.coordinator_keys(files, datetime.now(UTC)) == at_once, "what ends at once ends those before it, too"
