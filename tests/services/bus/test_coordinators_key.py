@@ -65,8 +65,8 @@ def test_the_line_leads_from_the_first_key_to_the_present_one_however_many_there
         keys.append(server.rotate_coordinator(files, now + timedelta(hours=hours))[0])
     line = [(each.former, each.next) for each in server.coordinator_line(files)]
     assert line == list(zip(keys[:-1], keys[1:], strict=True))
-    for hours, still in ((0.5, [2, 1, 0]), (1.5, [2, 0]), (2.5, [0]), (3.5, [])):
-        held = server.coordinator_keys(files, now + timedelta(hours=hours))
+    for after, still in ((0.5, [2, 1, 0]), (1.5, [2, 0]), (2.5, [0]), (3.5, [])):
+        held = server.coordinator_keys(files, now + timedelta(hours=after))
         assert held.split() == [keys[3], *(keys[number] for number in still)]
     at_once = server.rotate_coordinator(files, now)[0]
     assert server.coordinator_keys(files, datetime.now(UTC)) == at_once, "what ends at once ends those before it, too"
