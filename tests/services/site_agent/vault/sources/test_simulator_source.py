@@ -156,6 +156,10 @@ def drop_labels(folder: Path) -> None:
     np.savez(folder / "train.npz", **arrays)
 
 
+def with_labels(folder: Path, labels: Any) -> None:
+    np.savez(folder / "train.npz", **signals(30, 1) | {"label": labels})
+
+
 def pickled(folder: Path) -> None:
     arrays = signals(30, 1)
     arrays["label"] = arrays["label"].astype(object)
@@ -208,6 +212,15 @@ MISFITS: dict[str, tuple[Callable[[Path], object], str]] = {
     "of an unknown method": (packed_otherwise, "cannot be read as an NPZ file"),
     "one array": (one_array, "cannot be read as an NPZ file"),
     "pickled": (pickled, "cannot be read as an NPZ file of plain arrays"),
+    "a label too few": (
+        lambda folder: with_labels(folder, signals(30, 1)["label"][:-1]), "label must hold one text for each of the 30",
+    ),
+    "labels in columns": (
+        lambda folder: with_labels(folder, signals(30, 1)["label"][:, None]), "label must hold one text for each of",
+    ),
+    "labels that are numbers": (
+        lambda folder: with_labels(folder, np.arange(30)), "label must hold one text for each of the 30 records",
+    ),
     "no label": (drop_labels, "train.npz has no array 'label'"),
     "NaN": (spoil_flow, "train.npz, record 5: flow holds NaN"),
 }
