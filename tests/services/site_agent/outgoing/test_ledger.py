@@ -93,6 +93,10 @@ def test_refusals_and_hellos_are_written_down_too(path: Path) -> None:
     hello, no = verify(path)
     assert hello["message"] == "hello" and "run" not in hello
     assert no["message"] == "refusal" and no["code"] == "bad_data"
+    for kept, missing in ((1, "entry 2 is missing"), (0, "entries 1 to 2 are missing")):
+        rewrite(path, lambda both, kept=kept: both[:kept])  # type: ignore[misc]
+        with pytest.raises(LedgerError, match=f"{missing}, cut off at the end"):
+            verify(path)
 
 
 def test_a_sound_ledger_is_sound_and_goes_on_after_a_restart(six: Path) -> None:
