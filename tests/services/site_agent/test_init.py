@@ -32,6 +32,7 @@ def test_init_makes_a_site_that_runs_as_it_is(home: Path, capsys: Capture) -> No
     lines = capsys.readouterr().out.splitlines()
     check_public_key(lines[-1])
     assert any(line.startswith("training: 44 rows") for line in lines)
+    assert not any("do not fit" in line for line in lines), "they do"
 
 
 def test_nobody_else_can_write_what_the_program_makes_whatever_the_umask(tmp_path: Path) -> None:
