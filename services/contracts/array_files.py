@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
+UNREADABLE = (BadZipFile, EOFError, OSError, RuntimeError, ValueError, zlib.error)
+"""What a file raises that is no zip file of arrays, or a damaged one: packed by an unknown method, encrypted, cut."""
 _READING = threading.Lock()
 """numpy reads a header with Python's own parser, which of 3.11 (3.11.2 and 3.11.7) raises ``SystemError`` ("AST
 constructor recursion depth mismatch") where a collection of garbage lets another thread into it meanwhile."""
@@ -16,6 +21,10 @@ constructor recursion depth mismatch") where a collection of garbage lets anothe
 
 @contextmanager
 def opened_arrays(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
-    """Arrays of a file by name, each read when it is asked for; none may be pickled. Raises what numpy raises."""
-    with _READING, np.load(file, allow_pickle=False) as arrays:
-        yield arrays
+    """Arrays of a file by name, each read when it is asked for; none may be pickled. Raises :data:`UNREADABLE`."""
+    with _READING:
+        arrays = np.load(file, allow_pickle=False)
+        if not isinstance(arrays, NpzFile):
+            raise ValueError("a file of one array without a name")
+        with arrays:
+            yield arrays

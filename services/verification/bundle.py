@@ -7,8 +7,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
+from services.contracts.array_files import UNREADABLE
 from services.contracts.errors import InvalidInputError
 from services.contracts.keys.key_chain import FILE as LINE
 from services.contracts.keys.key_chain import KeyStatement, read_statements, write_statements
@@ -97,7 +98,7 @@ def _of_zip(path: Path) -> dict[str, Any]:
             if any(archive.getinfo(name).file_size > _MOST_BYTES for name in names):
                 raise InvalidInputError(f"{path} holds a file above {_MOST_BYTES} bytes; no version has one")
             return {name: archive.read(name) if name in names else None for name in (DOCUMENT, CERTIFICATE, LINE)}
-    except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError):
+    except UNREADABLE:
         raise InvalidInputError(f"{path} is not a zip file of a version's files") from None
 
 

@@ -7,13 +7,13 @@ import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.lib.format import read_array_header_1_0, read_magic
 from numpy.typing import NDArray
 
-from services.contracts.array_files import opened_arrays
+from services.contracts.array_files import UNREADABLE, opened_arrays
 from services.contracts.errors import InvalidInputError
 from services.verification.enclosures import Floats
 
@@ -136,7 +136,7 @@ def read_certificate(data: bytes) -> CertificateFile:
         _check(found)
     except InvalidInputError:
         raise
-    except (BadZipFile, EOFError, KeyError, OSError, RecursionError, TypeError, ValueError, AttributeError):
+    except (*UNREADABLE, KeyError, TypeError, AttributeError, OverflowError):
         raise InvalidInputError("not a certificate file: it must be the npz file that a version carries") from None
     return found
 

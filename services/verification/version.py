@@ -52,8 +52,10 @@ def verify_version(
     certificate = read_certificate(data)
     try:
         belongs(certificate, document)
-    except (KeyError, TypeError, ValueError):
-        raise InvalidInputError("the document is not that of a version: a part of its certificate is missing") from None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise InvalidInputError(
+            "the document is not that of a version: a part of its certificate is missing, or no number where one is due"
+        ) from None
     proof = verify(certificate)
     name = f"{document.get('name')} version {document.get('version')}".removesuffix(" version ")
     coupled = document.get("coupling") is not None

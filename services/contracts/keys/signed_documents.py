@@ -52,18 +52,18 @@ def check_signature(document: Mapping[str, Any], key: str, statements: Sequence[
         ``key`` is not a public key.
     """
     check_public_key(key)
-    signature, signed_by = document.get("signature"), document.get("signed_by")
+    signature, signer_key = document.get("signature"), str(document.get("signed_by"))
     if not signature:
         raise SignatureError("the version is not signed; ask the OEM for the file of a signed one")
     line = warrants(key, statements)
-    if signed_by not in line:
-        raise SignatureError(f"the version is signed by {str(signed_by)[:56]}, not by the OEM's key {key}")
+    if signer_key not in line:
+        raise SignatureError(f"the version is signed by {signer_key[:56]}, not by the OEM's key {key}")
     try:
         raw = base64.b64decode(str(signature), validate=True)
     except (binascii.Error, ValueError):
         raw = b""
     try:
-        signer_key, covered = str(signed_by), signed_bytes(document)
+        covered = signed_bytes(document)
     except ValueError:  # no signature is over a number that JSON has no form for, such as 1e999
         raise SignatureError("the version was changed after the OEM signed it: it has a number beyond all") from None
     if not verify(signer_key, covered, raw):

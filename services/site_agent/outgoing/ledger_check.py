@@ -112,8 +112,12 @@ def _chain_problems(entries: list[dict[str, Any]], unreadable: int) -> list[str]
             problems.append(f"entry {sequence} was changed: it does not have its own hash")
         expected = previous["sequence"] + 1 if previous else 1
         if sequence > expected and not unreadable:
-            gone = [number for number in range(expected, sequence) if number not in counts]
-            problems += [_missing(gone)] if gone else []
+            first, last = expected, sequence - 1  # a number that was changed may be as large as any
+            while first in counts:
+                first += 1
+            while last in counts:
+                last -= 1
+            problems += [_missing(first, last)] if first <= last else []
         if sequence != expected:
             if counts[sequence] > 1:
                 problems.append(f"entry {sequence} is there {counts[sequence]} times")
@@ -125,8 +129,8 @@ def _chain_problems(entries: list[dict[str, Any]], unreadable: int) -> list[str]
     return list(dict.fromkeys(problems))
 
 
-def _missing(numbers: list[int]) -> str:
-    span = f"entry {numbers[0]} is" if len(numbers) == 1 else f"entries {numbers[0]} to {numbers[-1]} are"
+def _missing(first: int, last: int) -> str:
+    span = f"entry {first} is" if first == last else f"entries {first} to {last} are"
     return f"{span} missing"
 
 
@@ -155,11 +159,13 @@ def _head_problems(
         count_text, last_hash = head.split()
         count = int(count_text)
     except ValueError:
+        count = -1
+    if count < 0:
         return [f"{name} was changed: it does not hold a count and a hash"]
     if known_bad:
         return []
     if count > len(entries):
-        return [_missing(list(range(len(entries) + 1, count + 1))) + ", cut off at the end"]
+        return [_missing(len(entries) + 1, count) + ", cut off at the end"]
     # A crash between the line and the head leaves one line more than the head counts.
     hashes = [FIRST_HASH, *(entry["hash"] for entry in entries)]
     if hashes[count] != last_hash:

@@ -55,3 +55,18 @@ def test_of_a_stolen_key_the_statement_says_what_stood(tmp_path: Path, standing:
     (change,) = server.coordinator_line(files)
     assert (change.stolen, change.standing) == (standing is not None, tuple(sorted(standing or ())))
     assert change.former_until == (until if standing is None else change.at)
+
+
+def test_the_line_leads_from_the_first_key_to_the_present_one_however_many_there_were(tmp_path: Path) -> None:
+    """A plant that was away for all of them trusts the first yet; each former key holds to its own end."""
+    files, now = BusFiles(tmp_path), datetime.now(UTC)
+    keys = [new_seed_file(files.coordinator_seed)]
+    for hours in (3, 1, 2):
+        keys.append(server.rotate_coordinator(files, now + timedelta(hours=hours))[0])
+    line = [(each.former, each.next) for each in server.coordinator_line(files)]
+    assert line == list(zip(keys[:-1], keys[1:], strict=True))
+    for after, still in ((0.5, [2, 1, 0]), (1.5, [2, 0]), (2.5, [0]), (3.5, [])):
+        held = server.coordinator_keys(files, now + timedelta(hours=after))
+        assert held.split() == [keys[3], *(keys[number] for number in still)]
+    at_once = server.rotate_coordinator(files, now)[0]
+    assert server.coordinator_keys(files, datetime.now(UTC)) == at_once, "what ends at once ends those before it, too"

@@ -53,6 +53,20 @@ def test_every_plants_opening_gives_its_words_and_its_masked_words(sent: Sent) -
         assert opening.words not in bound.model_dump_json().encode()
 
 
+def test_the_opening_is_of_its_own_round_where_the_next_is_prepared_already(make_plants: Callable[..., Any]) -> None:
+    """A server that prepares ahead must find the plant's words in it, and no masks of the round after."""
+    plants = make_plants(3)
+    prepared = plants.prepared(1)
+    asked, words = deliveries(plants.cohort, 1, prepared), plants.words(3)
+    plants.prepared(2)
+    for name, member in plants.members.items():
+        committer = Committer(plants.cohort, name, member, plants.signers[name])
+        masked, bound = committer.answer(asked[name], words[name], QUESTION)
+        check_commitment(plants.cohort, QUESTION, prepared[name], prepared, masked, bound)
+        (opening,) = committer.openings((1,))
+        assert (opened_words(bound, masked.words, opening) == words[name]).all()
+
+
 def test_two_commitments_to_the_same_words_are_unlike(make_plants: Callable[..., Any]) -> None:
     """Else a server could try words until one fits."""
     told = []

@@ -44,3 +44,13 @@ def test_where_nothing_is_near_nothing_is_guessed(words: str, said: str, capsys:
     with pytest.raises(SystemExit):
         main(words.split())
     assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize(("words", "prog"), [
+    ("plan list pumps", "ballast plan list"), ("doctor now", "ballast doctor"),
+])
+def test_a_word_too_many_is_refused_and_not_passed_over(words: str, prog: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    assert f"\n{prog}: error: unrecognized arguments: {words.split()[-1]}" in capsys.readouterr().err

@@ -29,6 +29,13 @@ def test_asking_makes_no_file_and_the_lock_is_its_owners(tmp_path: Path) -> None
         assert path.stat().st_mode & 0o077 == 0
 
 
+def test_a_lock_that_cannot_be_looked_at_is_held_by_nobody_that_one_knows_of(tmp_path: Path) -> None:
+    """As one of another user's, or under what is no folder: who asks is told so, and does not end."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.lock").mkdir()
+    assert not is_held(tmp_path / "file" / "flows.lock") and not is_held(tmp_path / "folder.lock")
+
+
 def test_who_holds_it_shows_life_from_the_beginning_on(tmp_path: Path) -> None:
     path = tmp_path / "flows.lock"
     show_life(path)

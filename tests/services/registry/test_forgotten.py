@@ -13,7 +13,7 @@ import pytest
 from services.contracts.errors import NotFoundError
 from services.contracts.history.run import RoundRecord
 from services.contracts.versions.model_version import ModelVersion
-from services.registry.labels import CHAMPION, PREVIOUS
+from services.registry.labels import CHALLENGER, CHAMPION, PREVIOUS
 from services.registry.mlflow_registry import ModelRegistry
 
 MakeVersion = Callable[..., ModelVersion]
@@ -93,3 +93,17 @@ def test_a_promotion_and_a_rollback_pass_over_champions_that_were_deleted(
     registry.forget(name, numbers[3:4])
     assert registry.rollback(name).version == numbers[2]
     assert registry.aliases(name)[CHAMPION] == numbers[2] and PREVIOUS not in registry.aliases(name)
+
+
+def test_a_version_that_is_being_deleted_becomes_champion_under_no_name(
+    registry: ModelRegistry, make_version: MakeVersion, make_rounds: MakeRounds, name: str
+) -> None:
+    first, second = (
+        registry.register(each, make_rounds(each.run_id), {}).version
+        for each in (make_version(name=name), make_version(name=name))
+    )
+    registry.promote(name, first)
+    for called in (second, CHALLENGER):
+        with pytest.raises(NotFoundError, match=f"version {second} of model {name} is deleted with a plant that left"):
+            registry.promote(name, called, without=(second,))
+    assert registry.resolve(name, CHAMPION) == first and registry.promote(name, CHALLENGER).version == second

@@ -115,11 +115,13 @@ def test_an_mlflow_that_fails_is_no_version_that_is_missing(
     def away(*_: object) -> None:
         raise MlflowException("database is locked")
 
-    for call in ("get_model_version", "get_model_version_by_alias"):
+    for call in ("get_model_version", "get_model_version_by_alias", "get_registered_model"):
         monkeypatch.setattr(registry._store.client, call, away)
     for wanted in ("1", "champion"):
         with pytest.raises(UnavailableError):
             registry.get(name, wanted)
+    with pytest.raises(UnavailableError):
+        registry.aliases(name)
 
 
 def test_a_version_without_report_or_certificate_has_none(

@@ -16,6 +16,7 @@ from services.contracts.access import enrolment
 from services.contracts.keys.signing import check_public_key
 from services.site_agent import actions
 from services.site_agent.cli import main
+from services.site_agent.own_use.first_look import misfit_lines
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource, SimulatorSource, SiteSettings
 from services.site_agent.setup import enrol as enrolling
@@ -48,6 +49,11 @@ def test_init_prints_the_public_key_on_its_last_line(tmp_path: Path, capsys: Cap
     check_public_key(capsys.readouterr().out.splitlines()[-1])
     settings = SiteSettings.from_toml(tmp_path / "p" / "site.toml")
     assert isinstance(settings.data, SimulatorSource) and settings.data.path == tmp_path / "plant-1"
+
+
+def test_of_data_that_fit_no_misfit_is_told(tmp_path: Path) -> None:
+    assert misfit_lines(None, tmp_path) == []
+    assert misfit_lines("no rows", tmp_path)[0] == "The data do not fit yet: no rows"
 
 
 def test_init_knows_parquet_and_writes_servers_authority_and_methods(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def test_through_a_proxy_no_server_is_reached_in_plain(path: Path) -> None:
         ("tls://oem.example:4222", "http://oem.example", "nats://host:port or tls://host:port"),
         ("tls://oem.example:4222", "tls://me:secret@oem.example", "without user or password"),
         ("tls://oem.example:4222", "tls://oem.example:99999", "nats://host:port or tls://host:port"),
+        ("tls://oem.example:4222", "tls://:4222", "nats://host:port or tls://host:port"),
+        ('site_id = "plant-1"', f'oem_key = "U{"A" * 55}"\nsite_id = "plant-1"', "oem_key: the public key's checksum"),
         ('"csv"', '"excel"', "data: Input tag 'excel'"),
         ('kind = "csv"', 'kind = "csv"\ncolour = 1', "data.csv.colour"),
         ('kind = "csv"', 'kind = "csv"\ntest_fraction = 1.5', "data.csv.test_fraction"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -9,7 +10,7 @@ import pytest
 
 from services.contracts.errors import InvalidInputError
 from services.verification import bundle
-from services.verification.bundle import DOCUMENT, VersionFiles, packed, read_files
+from services.verification.bundle import DOCUMENT, VersionFiles, packed, read_files, saved
 
 
 def test_what_was_packed_comes_back(tmp_path: Path) -> None:
@@ -56,3 +57,22 @@ def test_a_document_that_is_none_is_called_by_its_own_name(tmp_path: Path, text:
             read_files(path)
     with pytest.raises(InvalidInputError, match=f"^{tmp_path / DOCUMENT} is not"):
         read_files(tmp_path / DOCUMENT)
+
+
+def test_a_zip_file_that_was_damaged_on_its_way_is_called_so(tmp_path: Path) -> None:
+    """Packed anew by somebody, and then its first block is of a kind that there is not."""
+    path = tmp_path / "x.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(DOCUMENT, json.dumps({"weights": list(range(100))}))
+    data = bytearray(path.read_bytes())
+    data[30 + len(DOCUMENT)] = 255
+    path.write_bytes(data)
+    with pytest.raises(InvalidInputError, match="is not a zip file of a version's files"):
+        read_files(path)
+
+
+def test_files_that_cannot_be_written_are_not_said_to_be_saved(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    for folder in (tmp_path / "taken", tmp_path / "taken" / "within"):
+        with pytest.raises(InvalidInputError, match=f"^cannot write to {folder}: "):
+            saved(VersionFiles({}, b"certificate"), folder)

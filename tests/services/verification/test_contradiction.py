@@ -44,6 +44,16 @@ def test_a_risk_from_above_is_held_to_all_cuts_as_it_stands() -> None:
     assert "its risk 0.52 in round 1 lies below 0.53, which its answer of round 2 proves" in found
 
 
+@pytest.mark.parametrize(("slope", "false"), [(1.0, True), (1e5, False)])
+def test_what_large_terms_leave_may_be_rounding_and_convicts_nobody(slope: float, false: bool) -> None:
+    """The cut lies .01 above the risk, as a difference of terms of the slope's size."""
+    steep = answer("round 2", slope + 0.51, slope + 0.51)
+    steep.said["slope"][0, 0] = slope
+    beside = answer("round 1", 0.5, 0.4)
+    beside.asked["point"][0, 0] = 0.0
+    assert bool(contradiction_of([beside, steep])) == false
+
+
 def test_which_methods_ask_for_the_risk_that_is_stated() -> None:
     """The list stands there by name, for what checks a proof does not ask what made it."""
     assert OF_THE_STATED_RISK == {name for name, method in METHODS.items() if method.is_robust}

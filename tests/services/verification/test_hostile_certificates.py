@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +11,11 @@ import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
+from services.contracts.wire.codec import digest
 from services.verification import certificate_file
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
+from services.verification.version import verify_version
 from tests.services.verification.drawn import RUN
 
 
@@ -130,3 +134,49 @@ def test_a_certificate_of_another_schema_is_not_read_as_one_of_this(monkeypatch:
         data = write_certificate(certificate)
     with pytest.raises(InvalidInputError, match="its schema must be 'ballast.certificate/1'"):
         read_certificate(data)
+
+
+@pytest.mark.parametrize(("key", "value"), [
+    ("upper", 10**400), ("gap", 10**400), ("heads", float("inf")), ("fit_intercept", float("inf")),
+    ("confidence", 10**400), ("heads", None), ("members", 1),
+], ids=["upper", "gap", "heads", "intercept", "confidence", "no heads", "members"])
+def test_a_header_without_numbers_is_none_of_a_certificate(key: str, value: Any) -> None:
+    """Whole numbers of JSON may be larger than any number that is reckoned with."""
+    certificate, _ = told([(0, 0.0, [0.0], 0.1)], [1.0], shares=[1.0])
+    with np.load(io.BytesIO(write_certificate(certificate))) as stored:
+        arrays = dict(stored)
+    header = json.loads(arrays["header"].tobytes()) | {"within": 1.0, key: value}
+    data = io.BytesIO()
+    np.savez(data, **arrays | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+    with pytest.raises(InvalidInputError, match="not a certificate file"):
+        read_certificate(data.getvalue())
+
+
+@pytest.mark.parametrize(("place", "value"), [(8, 1), (8, 32), (10, 99), (10, 12)])
+def test_a_zip_file_that_nobody_can_unpack_is_none_of_a_certificate(place: int, value: int) -> None:
+    """Encrypted, patched, or packed by another method."""
+    certificate, _ = told([(0, 0.0, [0.0], 0.1)], [1.0], shares=[1.0])
+    data = bytearray(write_certificate(certificate))
+    data[data.index(b"PK\1\2") + place] = value
+    with pytest.raises(InvalidInputError, match="not a certificate file"):
+        read_certificate(bytes(data))
+
+
+@pytest.mark.parametrize("changed", [
+    {"objective": 10**400}, {"objective": []}, {"objective": "much"}, {"weights": [[10**400]]}, {"weights": [["a"]]},
+    {"sites": [1]}, {"sites": [{"site_id": "plant-0", "weight": 10**400, "radius": 0.0}]}, {"spec": None}, {"spec": {}},
+    {"coupling": {"matrix": [[1.0]], "offsets": [10**400]}}, {"coupling": {}}, {"lower_bound": None},
+])
+def test_a_document_without_the_numbers_that_are_due_is_none_of_a_version(changed: dict[str, Any]) -> None:
+    """Who verifies it is told so in one line, whoever made it."""
+    cuts = [(0, 0.5, [1.0, 0.0], 0.0), (0, 0.5, [-1.0, 0.0], 0.0)]
+    certificate, _ = told(cuts, [0.5, 0.5], shares=[1.0], fit_intercept=True)
+    data = write_certificate(certificate)
+    document: dict[str, Any] = {
+        "run_id": RUN, "certificate_sha256": digest(data), "objective": 1.0, "lower_bound": 0.0, "certified_gap": 1.0,
+        "sites": [{"site_id": "plant-0", "weight": 1.0, "radius": 0.0}], "weights": [[0.0, 0.0]],
+        "spec": {"label_flip_cost": 1.0, "transport_norm": "l2", "fit_intercept": True},
+    }
+    assert verify_version(document, data, None)[0].run_id == RUN
+    with pytest.raises(InvalidInputError, match="the document is not that of a version"):
+        verify_version(document | changed, data, None)

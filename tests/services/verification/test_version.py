@@ -54,6 +54,9 @@ def test_the_signature_is_checked_before_anything_else(
             verify_version(document | unsigned, DATA, key)
     with pytest.raises(SignatureError, match="not by the OEM's key"):
         verify_version(document, DATA, new_seed_file(tmp_path / "other.nk"))
+    for signed_by in (None, [key], {"key": key}, 7):
+        with pytest.raises(SignatureError, match="not by the OEM's key"):
+            verify_version(document | {"signed_by": signed_by}, DATA, key)
 
 
 def test_a_number_given_later_is_under_no_signature(key_and_document: tuple[str, dict[str, Any]]) -> None:

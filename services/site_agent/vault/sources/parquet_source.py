@@ -37,7 +37,13 @@ class _ParquetCells:
         return None if unit is None else str(unit.decode(errors="replace"))
 
     def words(self, position: int, *, gaps: bool = False) -> list[str]:
-        cells = self._column(position, gaps).to_pylist()
+        column = self._column(position, gaps)
+        try:
+            cells = column.to_pylist()
+        except UnicodeDecodeError:  # it is decoded only now
+            raise VaultError(
+                f"{self.name}: column {self.header[position]!r} holds text that is not UTF-8"
+            ) from None
         return ["" if word is None else str(word).strip() for word in cells]
 
     def numbers(self, position: int, *, gaps: bool = False) -> FloatArray:
@@ -58,7 +64,7 @@ class _ParquetCells:
     def _column(self, position: int, gaps: bool) -> Any:
         column = self.table.column(position)
         if column.null_count and not gaps:
-            row = next(index for index, cell in enumerate(column.to_pylist()) if cell is None)
+            row = column.is_null().to_pylist().index(True)
             raise VaultError(f"{self.name}, {self.row_name(row)}: column {self.header[position]!r} holds an empty cell")
         return column
 
@@ -86,6 +92,10 @@ def read_table(path: Path) -> Any:
     if not path.is_file():
         raise VaultError(f"no data file at {path}", "no_data")
     try:
-        return pyarrow.parquet.read_table(path)
+        table = pyarrow.parquet.read_table(path)
+        _ = table.column_names
     except (OSError, pyarrow.ArrowException) as error:
         raise VaultError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    except UnicodeDecodeError:
+        raise VaultError(f"{path.name} cannot be read as Parquet: the name of a column is not UTF-8") from None
+    return table

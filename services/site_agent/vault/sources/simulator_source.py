@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from models.basics import FloatArray
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
-from services.contracts.array_files import opened_arrays
+from services.contracts.array_files import UNREADABLE, opened_arrays
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.reading import explain
 from services.site_agent.settings import SimulatorSource
@@ -160,7 +159,7 @@ def _from_npz(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
             if missing:
                 raise VaultError(f"{path.name} has no array {missing[0]!r}; it has: {', '.join(arrays)}")
             return {name: arrays[name] for name in wanted}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+    except UNREADABLE:
         raise VaultError(f"{path.name} cannot be read as an NPZ file of plain arrays") from None
 
 

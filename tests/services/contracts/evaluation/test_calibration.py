@@ -113,6 +113,12 @@ def test_too_few_rows_are_refused_with_how_many_are_needed(kind: Any, needed: in
             found.check(wrong)
 
 
+def test_under_a_shift_more_rows_are_needed_and_told() -> None:
+    found, _ = drawn("sets", n=50, shift=0.04)
+    with pytest.raises(ConflictError, match="coverage 0.95 under a shift of 0.04 .* needs 99 held-out rows a plant"):
+        found.check(0.95)
+
+
 @pytest.mark.parametrize(("kind", "n", "shift"), [("sets", 5, 0.85), ("tails", 1, 0.0)])
 def test_rows_that_are_good_for_no_coverage_are_told_so(kind: str, n: int, shift: float) -> None:
     found, _ = drawn(kind, n=n, shift=shift)

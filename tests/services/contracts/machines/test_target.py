@@ -116,6 +116,7 @@ SQUARE = {"matrix": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], "limits"
         ({"spec": {"loss": "pinball", "support": SQUARE | {"target_column": [0.0, 0.0, 0.0, 0.0]}}},
          "the support polytope is unbounded"),
         ({"spec": {"loss": "pinball"}, "method": "fdr-admm", "mixture": {"radius": 0.1}}, "fixed site weights"),
+        ({"reveal": "sums", "spec": {"loss": "pinball"}, "mixture": {"radius": 0.1}}, "needs the answer of each plant"),
     ],
 )
 def test_a_problem_that_does_not_fit_type_or_method_is_refused_in_one_line(changes: dict[str, Any], said: str) -> None:

@@ -62,6 +62,15 @@ def test_a_point_that_no_rows_lead_to_leaves_its_plant_out(works: Any, method: s
     assert np.abs(trained.weights).max() < 1e3
 
 
+@pytest.mark.parametrize("by", [(0.0, -1e6, 0.0), (0.0, 0.0, 1e6)])
+def test_one_weight_that_no_rows_lead_to_is_enough(works: Any, by: tuple[float, ...]) -> None:
+    works.plants[LIAR].falsify = with_added("local_point", np.array(by))
+    run = works.run(method="fedavg", spec=problem("fedavg"), max_rounds=2)
+    works.train(run)
+    (left_out,) = works.store.get_run(run.run_id).excluded
+    assert (left_out.site_id, left_out.code, left_out.round) == (LIAR, "implausible", 1)
+
+
 @pytest.mark.parametrize(("method", "name", "said"), [
     ("drfa", "snapshot", "its snapshot is 1e+06 away"),
     ("drfl-admm", "local_risk", "its local risk is 1e+06, and no rows have one above"),

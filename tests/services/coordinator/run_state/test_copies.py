@@ -63,6 +63,13 @@ def test_of_two_plants_with_the_same_rows_one_is_left_out(works: Any) -> None:
     assert trained.certificate.gap <= 1e-6 and len(trained.site_risks) == 3
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_what_is_near_goes_by_the_size_of_the_risks(size: float) -> None:
+    """Of a squared loss risks are of thousands, and near the end of a run of millionths."""
+    risks = size * np.array([[1.0, 1.0 + 1e-12, 1.0 + 1e-5], [0.5, 0.5, 0.5]])
+    assert _near_pairs(risks).tolist() == [[0, 1]]
+
+
 def test_lot_chooses_which() -> None:
     """To copy a plant is no way to oust it."""
     drawn = [_coin(f"{run:032x}", LIAR, "plant-2") for run in range(400)]

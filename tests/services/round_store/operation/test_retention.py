@@ -137,3 +137,10 @@ def test_rounds_are_kept_for_their_own_number_of_days(store: RoundStore, runs: l
     told = tidy(store, SETTINGS, actor="me", role=None, now=datetime.now(UTC) + timedelta(days=29))
     assert (told.runs, told.rounds) == ((), 0) and told.events > 0
     assert rounds(store, runs) == [1] * 6
+
+
+def test_old_rounds_go_where_no_event_is_old(store: RoundStore, runs: list[str]) -> None:
+    assert tidy(store, RetentionSettings(events_days=7), actor="me", role=None, now=LATER).events > 0
+    told = tidy(store, SETTINGS, actor="me", role=None, now=LATER)
+    assert (set(told.runs), told.rounds, told.events) == ({runs[1], runs[3]}, 2, 0)
+    assert rounds(store, runs) == [1, 0, 1, 0, 1, 1]

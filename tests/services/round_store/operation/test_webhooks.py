@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from services.contracts.history.events import Webhook
 from services.round_store.store import RoundStore
@@ -29,3 +29,14 @@ def test_a_webhook_that_is_disabled_is_nobodys_turn_until_it_is_enabled(store: R
     store.webhooks.failed(HOOK, turn, "it does not answer", 3600.0, most=1)
     store.webhooks.enable(HOOK)
     assert store.webhooks.take(HOOK, 60.0) is not None, "at once, however long the last wait was to be"
+
+
+def test_who_has_waited_longest_comes_first(store: RoundStore) -> None:
+    """Only so many have their turn at a time: who came last would be first for ever, and the others never."""
+    now = datetime.now(UTC)
+    for name, waited in (("a", 10), ("b", 30), ("c", 20), ("d", 30), ("e", -60)):
+        store.webhooks.add(Webhook(
+            webhook_id=name * 12, url=f"https://{name}.example/x", created_by="ada", created_at=now, last_number=0,
+            due_at=now - timedelta(seconds=waited),
+        ))
+    assert [each.webhook_id[0] for each in store.webhooks.list_due(newest=9)] == ["b", "d", "c", "a"]

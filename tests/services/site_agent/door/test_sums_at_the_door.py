@@ -118,6 +118,25 @@ def test_what_a_restart_lost_is_said_so(new_party: Callable[..., Party]) -> None
     party = new_party()
     asked = MaskKeys(run_id=RUN, round=1, keys=party.keys)
     assert party.ask("prepare", asked).code == "masks_missing"
+    party.ask("agree", party.cohort)
+    request = UnmaskRequest(run_id=RUN, round=1, answered=tuple(sorted(party.cohort.keys)), absent=())
+    refused = party.ask("unmask", Unmasking(run_id=RUN, request=request))
+    assert refused.code == "masks_missing", "the keys of the others have not come yet"
+
+
+def test_who_unmasks_a_round_prepares_the_next_one_with_it_where_that_is_asked(new_party: Callable[..., Party]) -> None:
+    """Else each round would cost the plants one more exchange."""
+    party = new_party()
+    party.agree()
+    message, _ = first_question()
+    asked = deliveries(party.cohort, 1, party.prepare(1))["plant-1"]
+    party.ask("round", asked, round=1, arrays=message, parameters={"questions": 2.0})
+    request = UnmaskRequest(run_id=RUN, round=1, answered=tuple(sorted(party.cohort.keys)), absent=())
+    alone, ahead = (
+        party.ask("unmask", Unmasking(run_id=RUN, request=request, next_round=number)).masking for number in (None, 2)
+    )
+    assert alone.preparation is None and ahead.preparation.round == 2 and alone.revealed == ahead.revealed
+    assert party.prepare(2)["plant-1"] == ahead.preparation
 
 
 def test_shares_of_another_round_are_not_revealed_nor_a_second_question_told(new_party: Callable[..., Party]) -> None:

@@ -19,6 +19,7 @@ from services.masking.unmasking import deliveries
 from services.site_agent.answers.local_solve import site_problems
 from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
+from tests.services.site_agent.door.test_targets import GAP, HUBER, measured
 
 METHOD = "level-bundle"
 GUARDED = 1e-10
@@ -81,6 +82,25 @@ def test_a_cut_is_of_the_rows_without_the_fold_and_scores_are_of_the_fold(make_s
     scored = asked(site, {"weights_0": point}, part(4), number=2, scored=True)
     counts = scored.arrays["score_0"]
     assert counts.sum(axis=1).tolist() == np.bincount(train.classes[folds == 4], minlength=2).tolist()
+
+
+def test_errors_of_a_model_are_told_in_its_own_steps_whatever_is_asked_beside_it(
+    make_site: Any, asset_type: Any
+) -> None:
+    """In those of another, small one a row's reading could be read from them."""
+    site = make_site(measured(160), asset_type=asset_type.model_copy(update={"target": GAP}), policy=rules())
+    spec = HUBER.model_validate({**dict(HUBER), "radius": {"rule": "fixed", "value": 0.01}})
+    models = {"weights_0": np.array([[0.0, 0.0, 0.0, 0.01]]), "weights_1": np.array([[40.0, -30.0, 20.0, 5.0]])}
+    tuning = {"folds": 5, "seed": 3, "lifts": [None], "scored": True}
+
+    def told(number: int, places: list[int]) -> list[Any]:
+        arrays = {f"weights_{j}": models[f"weights_{place}"] for j, place in enumerate(places)}
+        found = site.ask("tune", round=number, method=METHOD, spec=spec, arrays=arrays,
+                         tuning=tuning | {"parts": [part(0, radius=1.0 + place) for place in places]})
+        return [found.arrays[f"score_{j}"].tolist() for j in range(len(places))]
+
+    both = told(1, [0, 1])
+    assert both[0] != both[1] and [told(2, [0]), told(3, [1])] == [[both[0]], [both[1]]]
 
 
 def test_a_fold_holds_whole_machines_where_the_plant_names_them(make_site: Any, monkeypatch: Any) -> None:

@@ -93,6 +93,10 @@ def test_refusals_and_hellos_are_written_down_too(path: Path) -> None:
     hello, no = verify(path)
     assert hello["message"] == "hello" and "run" not in hello
     assert no["message"] == "refusal" and no["code"] == "bad_data"
+    for kept, missing in ((1, "entry 2 is missing"), (0, "entries 1 to 2 are missing")):
+        rewrite(path, lambda both, kept=kept: both[:kept])  # type: ignore[misc]
+        with pytest.raises(LedgerError, match=f"{missing}, cut off at the end"):
+            verify(path)
 
 
 def test_a_sound_ledger_is_sound_and_goes_on_after_a_restart(six: Path) -> None:
@@ -125,6 +129,9 @@ TAMPERING = {
     "last cut off": (lambda six: six[:5], "entry 6 is missing, cut off at the end"),
     "tail cut off": (lambda six: six[:2], "entries 3 to 6 are missing, cut off at the end"),
     "all cut off": (lambda six: [], "entries 1 to 6 are missing"),
+    "a number that is larger than any ledger": (
+        lambda six: [*six[:2], rehashed(six[2], sequence=10**12)], "entries 3 to 999999999999 are missing",
+    ),
     "last torn after it was whole": (lambda six: [*six[:5], six[5][:30]], "entry 6 is missing"),
 }
 
@@ -167,8 +174,13 @@ def test_a_renumbered_and_rehashed_tail_is_found(six: Path) -> None:
 def test_a_head_file_that_is_gone_or_spoilt_is_found(six: Path) -> None:
     head = head_path(six)
     text = head.read_text()
-    head.write_text("no number here\n")
-    with pytest.raises(LedgerError, match="does not hold a count and a hash"):
+    last = text.split()[1]
+    for spoilt in (b"no number here\n", b"6\n", b"\xff\xfe\x00", f"-1 {last}\n".encode(), f"-9 {last}\n".encode()):
+        head.write_bytes(spoilt)
+        with pytest.raises(LedgerError, match="does not hold a count and a hash"):
+            verify(six)
+    head.write_text(f"{10**12} {last}\n")
+    with pytest.raises(LedgerError, match="entries 7 to 1000000000000 are missing, cut off at the end"):
         verify(six)
     head.unlink()
     with pytest.raises(LedgerError, match="is missing, so entries cut off"):

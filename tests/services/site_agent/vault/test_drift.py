@@ -66,6 +66,16 @@ def test_words_stand_below_one_another_beside_names_of_any_length() -> None:
     assert short.index("as before") == long.index("as before") and long.startswith("flow_" * 9 + " ")
 
 
+def test_the_sensor_that_moved_most_comes_first_by_its_own_name() -> None:
+    first, now = first_of(np.full((90, 3), 0.2)), np.full((90, 3), 0.2)
+    now[:, 2] = 0.9
+    now[:40, 1] = 0.9
+    lines = drift_lines(first, now, ["flow", "speed", "load"])[1:]
+    assert [line.split() for line in lines] == [
+        ["load", "1.00", "has", "moved"], ["speed", "0.44", "has", "moved"], ["flow", "0.00", "as", "before"],
+    ]
+
+
 def test_later_rows_are_held_against_the_first_and_anew_where_that_is_said(tmp_path: Path) -> None:
     path = tmp_path / "exposure.sqlite"
     before, after = np.full((30, 2), 0.2), np.full((30, 2), 0.9)

@@ -77,6 +77,7 @@ MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
         put(9, 3, "melted"), {}, "line 10: label 'melted' is not a class of pump; its classes are healthy, leak; a "
         r'word of the plant\'s own goes under \[data.labels\], as "melted" = CLASS',
     ),
+    "class in capitals": (put(9, 3, "Leak"), {}, "line 10: label 'Leak' is not a class of pump"),
     "wrong split": (put(0, 0, "flow"), {"split_column": "label"}, "must hold 'train' or 'test'"),
     "short row": (drop_cell, {}, "line 8: 3 cells, the header has 4"),
     "column twice": (put(0, 2, "flow"), {}, "column 'flow' is there 2 times"),

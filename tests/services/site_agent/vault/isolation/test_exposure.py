@@ -33,6 +33,20 @@ def test_rows_isolated_by_differences_are_those_of_a_search_by_the_definition(n_
     assert found.pairs and len(found.differences) < n_rows or n_rows < 100
 
 
+def test_what_is_nearly_a_row_alone_counts_where_sums_are_held_to_the_rows_too() -> None:
+    """A sum is another row's multiple by chance only within a far smaller angle than a pair of vectors leaves one."""
+    draw, n_rows = np.random.default_rng(4), 40
+    found = Differences(
+        n_rows, 4, np.zeros((0, SKETCH)), set(), set(), features=draw.standard_normal((n_rows, 6))
+    )
+    first, beside = draw.standard_normal((2, n_rows))
+    alone = np.zeros(n_rows)
+    alone[7] = 1.0
+    for vector in (first, first + alone + 1e-3 * beside / np.linalg.norm(beside)):
+        found.add(found.sketch(vector))
+    assert found.pairs == {7}
+
+
 class Plain(Differences):
     """Every sum held to every row, nothing sorted out before and nothing remembered."""
 

@@ -48,6 +48,13 @@ def test_nothing_told_before_and_nothing_told_now_isolate_nothing() -> None:
     assert rows_in_spans(rows.sum(axis=0), np.zeros((2, 8)), rows) == set()
 
 
+def test_neither_a_vector_of_zeros_nor_one_of_another_size_hides_a_row() -> None:
+    rng = np.random.default_rng(3)
+    rows, (told, large) = rng.standard_normal((ROWS, 8)), rng.uniform(0.5, 2.0, (2, ROWS))
+    new, others = told + np.eye(ROWS)[7], np.stack([1e-9 * told, np.zeros(ROWS), 1e9 * large])
+    assert rows_in_spans(new @ rows, others @ rows, rows) == {7}
+
+
 def quantiles(row: int) -> list[np.ndarray]:
     """Pinball losses at .5, .2 and .9: rows below the estimate, the same and one more, and all rows."""
     below = np.arange(ROWS) % 2 == 0

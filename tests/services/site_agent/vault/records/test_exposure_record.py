@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,11 +21,13 @@ def day(number: int) -> str:
     return f"2026-01-{number:02d}T12:00:00+00:00"
 
 
-def answered(record: ExposureRecord, digest: str, at: int, *, run: str = RUN, value: float = 0.0) -> None:
+def answered(
+    record: ExposureRecord, digest: str, at: int, *, run: str = RUN, value: float = 0.0, full: bool = False
+) -> None:
     """One answer about a version of the data, with one vector; runs of before the first of the month are forgotten."""
     vector = np.full(SKETCH, value)
     figures = Figures(rows=ROWS, vectors=1)
-    record.add(digest, run, day(at), day(1), Addition((vector,), (), {}, figures, span_full=False))
+    record.add(digest, run, day(at), day(1), Addition((vector,), (), {}, figures, span_full=full))
 
 
 def test_the_versions_of_the_data_that_were_answered_about_last_are_kept() -> None:
@@ -74,3 +78,16 @@ def test_what_several_runs_ask_alike_is_one_question_of_all_runs() -> None:
     assert record.told_in_all("d", "isolating wafl") == 1
     assert record.count_models("d", NEXT_RUN, day(2), "isolating wafl", [b"another"], 2)
     assert record.told_in_all("d", "isolating wafl") == 2 and record.told_in_all("other", "isolating wafl") == 0
+
+
+def test_that_more_was_told_than_is_kept_is_known_after_a_restart(tmp_path: Path) -> None:
+    """From then on every row counts as isolated, however few directions stand in the record."""
+    path = tmp_path / "exposure.sqlite"
+    for full in (False, True):
+        record = ExposureRecord(path)
+        answered(record, "d", 2, value=float(full), full=full)
+        answered(record, "another", 2)
+        record.close()
+        again = ExposureRecord(path)
+        assert (again.stored("d", ROWS).span_full, again.stored("another", ROWS).span_full) == (full, False)
+        again.close()

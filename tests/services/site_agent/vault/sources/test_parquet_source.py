@@ -143,3 +143,25 @@ def test_without_pyarrow_the_extra_is_named(
     monkeypatch.setattr(builtins, "__import__", no_pyarrow)
     with pytest.raises(VaultError, match=r"ballast-diagnosis\[parquet\]"):
         Vault(ParquetSource(kind="parquet", path=path), asset_type).current()
+
+
+@pytest.mark.parametrize(("place", "said"), [
+    ("cell", r"^data\.parquet: column 'label' holds text that is not UTF-8"),
+    ("gap", r"^data\.parquet, row 1: column 'label' holds an empty cell"),
+    ("name", r"^data\.parquet cannot be read as Parquet: the name of a column is not UTF-8"),
+])
+def test_text_in_another_encoding_is_said_in_one_line(
+    rows: Rows, asset_type: AssetType, tmp_path: Path, place: str, said: str
+) -> None:
+    """Parquet's own readers take it as it is, and it fails where the words are wanted."""
+    path = tmp_path / "data.parquet"
+    for number, row in enumerate(rows[1:]):
+        row[3] = None if place == "gap" and number == 0 else "state-one"
+    rows[0].append("state-two")
+    for row in rows[1:]:
+        row.append(1.0)
+    write_parquet(rows, path)
+    words = {"cell": b"state-one", "gap": b"state-one", "name": b"state-two"}
+    path.write_bytes(path.read_bytes().replace(words[place], words[place].replace(b"-", b"\xe4")))
+    with pytest.raises(VaultError, match=said):
+        Vault(ParquetSource(kind="parquet", path=path), asset_type).current()

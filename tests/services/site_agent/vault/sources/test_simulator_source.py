@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,10 +156,38 @@ def drop_labels(folder: Path) -> None:
     np.savez(folder / "train.npz", **arrays)
 
 
+def with_labels(folder: Path, labels: Any) -> None:
+    np.savez(folder / "train.npz", **signals(30, 1) | {"label": labels})
+
+
 def pickled(folder: Path) -> None:
     arrays = signals(30, 1)
     arrays["label"] = arrays["label"].astype(object)
     np.savez(folder / "train.npz", **arrays)
+
+
+def damage_packed(folder: Path) -> None:
+    """The flow, packed, begins with a block of a kind that there is not."""
+    path = folder / "train.npz"
+    np.savez_compressed(path, **signals(30, 1))
+    with zipfile.ZipFile(path) as archive:
+        at = archive.getinfo("flow.npy").header_offset
+    data = bytearray(path.read_bytes())
+    name, more = struct.unpack("<HH", data[at + 26 : at + 30])
+    data[at + 30 + name + more] = 255
+    path.write_bytes(data)
+
+
+def packed_otherwise(folder: Path) -> None:
+    path = folder / "train.npz"
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"PK\1\2") + 10] = 99
+    path.write_bytes(data)
+
+
+def one_array(folder: Path) -> None:
+    with (folder / "train.npz").open("wb") as file:
+        np.save(file, signals(30, 1)["flow"])
 
 
 MISFITS: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -178,7 +208,19 @@ MISFITS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "train.npz").write_bytes((folder / "train.npz").read_bytes()[:500]),
         "cannot be read as an NPZ file",
     ),
+    "damaged within": (damage_packed, "cannot be read as an NPZ file"),
+    "of an unknown method": (packed_otherwise, "cannot be read as an NPZ file"),
+    "one array": (one_array, "cannot be read as an NPZ file"),
     "pickled": (pickled, "cannot be read as an NPZ file of plain arrays"),
+    "a label too few": (
+        lambda folder: with_labels(folder, signals(30, 1)["label"][:-1]), "label must hold one text for each of the 30",
+    ),
+    "labels in columns": (
+        lambda folder: with_labels(folder, signals(30, 1)["label"][:, None]), "label must hold one text for each of",
+    ),
+    "labels that are numbers": (
+        lambda folder: with_labels(folder, np.arange(30)), "label must hold one text for each of the 30 records",
+    ),
     "no label": (drop_labels, "train.npz has no array 'label'"),
     "NaN": (spoil_flow, "train.npz, record 5: flow holds NaN"),
 }
