@@ -136,14 +136,14 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, withi
     sides = sides_of(head, cuts, p)
     constant, slope = sums(cuts, head.offset), slope_of(head, cuts, sides, p)
     carried = float((sums(cuts, head.norm_weight) + sums(rest, floor)).low)
-    support = float(sums(mixture, floor).low)
+    support, near = float(sums(mixture, floor).low), bool(certificate.members) or within_reach
     if support > 0:
         steep = float(greatest_norm(slope.size[:p], certificate.transport_norm))
         reach = float(up(np.array(upper / support)))
         excess = max(float(up(np.array(steep - carried))), 0.0)
         charge = float(up(np.array(excess * reach)))
         if certificate.fit_intercept:
-            charge += intercept_charge(certificate, head, cuts, slope, mixture, upper, reach)
+            charge += intercept_charge(certificate, head, cuts, slope, mixture, upper, reach, near=near)
         bound = down(down(constant.low) - up(np.array(charge)))
     else:
         if head.norm_weight.any():
@@ -151,7 +151,6 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, withi
         charge = 0.0
         if slope.size.any():
             tilt = tilt_charge(certificate, head, slope, sides, mixture, upper)
-            near = certificate.members or within_reach
             charge = min(tilt, reach_charge(slope, head.weights)) if near else tilt
         bound = down((constant + along(slope, head.weights)).low - charge)
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0

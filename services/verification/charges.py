@@ -60,9 +60,12 @@ def along(slope: Interval, point: Floats) -> Interval:
 
 def intercept_charge(
     certificate: CertificateFile, head: Head, cuts: Floats, slope: Interval, mixture: Floats, upper: float,
-    reach: float,
+    norm: float, *, near: bool,
 ) -> float:
-    """What the slope in the intercept can take off where the norm is at most ``reach`` and the risk ``upper``."""
+    """What the slope in the intercept can take off where the norm is at most ``norm`` and the risk ``upper``.
+
+    ``near``: of weights within the reach, also where no cut bounds the intercept so nearly.
+    """
     left = float(slope.size[-1])
     if left == 0 or not head.slope[cuts > 0, -1].any():  # the enclosure of a sum of nothing is a last digit wide
         return 0.0
@@ -70,14 +73,13 @@ def intercept_charge(
     steep = greatest_norm(np.abs(head.slope[:, :p]), certificate.transport_norm)
     steep = up(steep + np.maximum(-head.norm_weight, 0.0))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        room = up(up(up(upper / mixture[head.site]) - head.offset) + up(steep * reach))
+        room = up(up(up(upper / mixture[head.site]) - head.offset) + up(steep * norm))
         # Each cut says flat * intercept <= room; swings only raise a cut.
         ends = np.where(room > 0, up(room / flat), 0.0), np.where(room > 0, down(room / flat), 0.0)
     highest = float(ends[0][(flat > 0) & (mixture[head.site] > 0)].min(initial=np.inf))
     lowest = float(ends[1][(flat < 0) & (mixture[head.site] > 0)].max(initial=-np.inf))
     away = max(highest, -lowest, 0.0)
-    # Cuts of sums speak of weights within the reach alone, an intercept that none of them bounds among them.
-    return float(up(np.array(left * (min(away, REACH) if certificate.members else away))))
+    return float(up(np.array(left * (min(away, REACH) if near else away))))
 
 
 def tilt_charge(
