@@ -18,12 +18,23 @@ _CENTRING, _CENTRAL = 100, 0.5
 """Newton steps to the analytic centre, and the decrement at which it is near enough."""
 
 
-def intercept_charge(model: CutModel, tilt: FloatArray, reference: FloatArray, support: float) -> float:
-    """What the intercept part of the slope, (0,) or (1,), can take off where the model is not above the reference."""
+def intercept_charge(
+    model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray, support: float
+) -> float:
+    """What the intercept part of the slope, (0,) or (1,), can take off where the model is not above the reference.
+
+    No more than it can within the reach, with what rounding can have left of it: cuts that are flat in the intercept
+    but for rounding, as at weights of zero that are the best, may bound it from one side alone.
+    """
     if not tilt.any():
         return 0.0
     lowest, highest = intercept_range(model, model.value(reference), support)
-    return abs(float(tilt[0])) * max(highest - float(reference[-1]), float(reference[-1]) - lowest, 0.0)
+    left, at = abs(float(tilt[0])), float(reference[-1])
+    charge = left * max(highest - at, at - lowest, 0.0)
+    if not np.isfinite(model.reach):
+        return charge
+    rounding = 8 * _EPS * float(cuts @ np.abs(model.slope[:, -1]))
+    return min(charge, (left + rounding) * (model.reach + abs(at)))
 
 
 def intercept_range(model: CutModel, upper: float, support: float) -> tuple[float, float]:

@@ -20,7 +20,8 @@ the least change relative to their size, and the better bound counts. What is le
   ``(1 - s) (c + <v, w> + Z ||w||_*) + s Phi ||w||_*`` is at least ``(1 - s) c`` for s = excess / (excess + Phi).
   The intercept part is charged over the set of the w at which the model is not above its value U at a reference point
   (outside it F > U >= the bound anyway): there ``||w||_* <= U / Phi``, and each cut bounds the intercept from one side,
-  since no other site's risk is negative: ``a_g (offset_j + <slope_j, w>) <= U``.
+  since no other site's risk is negative: ``a_g (offset_j + <slope_j, w>) <= U``. Within the reach no intercept is
+  beyond that either, where cuts come from sums.
 - With Phi = 0 (a box, or radius 0) all of v is charged over that set, which other multipliers y bound (those of v where
   they do, else those of the analytic centre of the cut model, where every cut has its share): the slacks z_j(w) >= 0 of
   the cuts and floors obey sum_j y_j z_j(w) <= U - c - <v, w>, at the reference point u too, so with D = w - u
@@ -141,7 +142,7 @@ def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray, around: Flo
         excess = float(vector_norm(slope[: model.n_features] / model.units, model.transport_norm)) - norm_weight
         left = support / (support + max(excess, 0.0))
         height = float(cuts @ model.offset + slope[model.n_features :] @ reference[model.n_features :])
-        charge = intercept_charge(model, slope[model.n_features :], reference, support)
+        charge = intercept_charge(model, cuts, slope[model.n_features :], reference, support)
     else:
         left, height = 1.0, model.weighted_height(cuts, reference)
         charge = min(tilt_charge(model, around, slope, reference), reach_charge(model, cuts, slope, reference))

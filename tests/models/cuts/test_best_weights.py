@@ -53,8 +53,8 @@ def test_an_intercept_is_charged_from_the_reference_to_the_far_end() -> None:
     cuts, slopes = np.full(2, 0.5), np.array([[0.0, 1.0], [0.0, -1.0]])
     model = CutModel(one, 0.1 * one, np.zeros(2, dtype=np.intp), cuts, slopes, np.zeros(2), "l2", 1)
     for at in (0.3, -0.3):
-        assert intercept_charge(model, np.array([-0.2]), np.array([0.0, at]), 0.1) == pytest.approx(0.2 * 0.6)
-    assert intercept_charge(model, np.zeros(1), np.array([0.0, 0.3]), 0.1) == 0.0
+        assert intercept_charge(model, cuts, np.array([-0.2]), np.array([0.0, at]), 0.1) == pytest.approx(0.2 * 0.6)
+    assert intercept_charge(model, cuts, np.zeros(1), np.array([0.0, 0.3]), 0.1) == 0.0
 
 
 def _no_norm() -> tuple[CutModel, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -62,6 +63,20 @@ def test_the_bound_is_at_most_the_least_within_the_reach(seed: int, noise: float
     found = minimise(model, np.zeros(d)).multipliers
     bound = lower_bound(model, found + noise * draw.uniform(size=3 * d), draw.uniform(-1, 1, d) * model.reach)
     assert bound <= least(model) + 1e-9
+
+
+@pytest.mark.parametrize("at", [0.0, -40.0])
+def test_an_intercept_that_cuts_bound_from_one_side_is_charged_up_to_the_reach(at: float) -> None:
+    """As where zero weights are the best ones: the cuts' slopes in the intercept are roundings, all of one sign."""
+    flat = 1e-13
+    slope, offset, half = np.array([[0.1, flat], [-0.1, flat]]), np.full(2, 1.0), np.full(2, 0.5)
+    model = replace(
+        one_site(slope, offset, np.inf), n_features=1, transport_norm="l2", floor=np.array([0.3]), norm_weight=half,
+    )
+    reference = np.array([0.0, at])
+    assert lower_bound(model, half, reference) == 0.0
+    found = lower_bound(replace(model, reach=REACH), half, reference)
+    assert found == pytest.approx(1.0 + flat * at - flat * (REACH + abs(at)), abs=3e-12) and found < 1.0 - flat * REACH
 
 
 def test_a_problem_of_cohorts_has_it_and_one_of_single_answers_has_not() -> None:
