@@ -20,6 +20,11 @@ _LAST_DIGITS, _OF_THE_GAP = 1e-6, 1e-3
 """Shares of the risk, or of what the bounds are apart, by which the cuts of the end may prove less than those of an
 earlier round did, which are not kept, or than other multipliers of the same cuts."""
 
+_REACH = 2.0**12
+"""Weights of which a verifier proves a bound where cuts of single answers prove none of all.
+
+No row has a say in some weights then, and along these the cuts are flat but for rounding."""
+
 
 @dataclass(frozen=True)
 class CarriedProof:
@@ -76,6 +81,9 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
     found = minimise(model, near)
     mixed = model.with_mixture(found.mixture)
     proof = strongest_proof(mixed, found.multipliers, near)
+    if proof.bound < _least(evidence) and not np.isfinite(mixed.reach) and float(np.abs(near).max()) <= _REACH:
+        within_reach = strongest_proof(replace(mixed, reach=_REACH), found.multipliers, near)
+        proof = max(proof, within_reach, key=lambda each: each.bound)
     centred = None if mixed.floor.any() or mixed.swing is not None else analytic_centre(mixed, near)
     used = _that_count(evidence, proof.multipliers + proof.around)
     keep = used if centred is None else used | (centred > 0)
@@ -92,8 +100,13 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
 def _without_last_digits(evidence: Evidence, proven: float) -> float:
     """The bound of the evidence, or what is ``proven`` where no more than last digits are missing from it."""
     lower = evidence.certificate.lower
-    missing = max(_LAST_DIGITS * evidence.upper, _OF_THE_GAP * (evidence.upper - lower))
-    return proven if lower - missing <= proven < lower else lower
+    return proven if _least(evidence) <= proven < lower else lower
+
+
+def _least(evidence: Evidence) -> float:
+    """What may be said in place of the bound of the evidence."""
+    lower = evidence.certificate.lower
+    return lower - max(_LAST_DIGITS * evidence.upper, _OF_THE_GAP * (evidence.upper - lower))
 
 
 def _that_count(evidence: Evidence, multipliers: FloatArray) -> NDArray[np.bool_]:

@@ -91,3 +91,18 @@ def test_without_a_norm_the_cuts_of_the_centre_alone_are_spared_by_the_proof(mon
     assert not plain.slope.any() and plain.site.tolist() == [0, 1, 2, 3, 4] and plain.centred is None
     assert beside is not None and told.centred is not None and beside.site.size == 35
     assert (beside.around > 0).all() and not np.array_equal(beside.around, beside.multipliers)
+
+
+@pytest.mark.parametrize(("fall", "size", "proven"), [(1e-9, 1.0, True), (1e-9, 5000.0, False), (1e-3, 1.0, False)])
+def test_what_single_answers_prove_of_no_weights_but_near_ones_is_carried(
+    fall: float, size: float, proven: bool
+) -> None:
+    """``max(9/10 + w_1, 9/10 - w_1) - fall w_2``: over all weights it has no least, within 4096 nearly 9/10."""
+    problem = problem_of()
+    evidence, best = Evidence.empty(problem), np.array([0.0, -size, 0.0])
+    for slope in ([1.0, -fall, 0.0], [-1.0, -fall, 0.0]):
+        evidence = record(evidence, problem, best, {name: answer_of(0.9 + fall * size, slope) for name in NAMES})
+    claimed = 0.9 - 2e-5
+    told = carried_proof(replace(evidence, lower=claimed, upper=0.95, best=0), problem)
+    assert told is not None and told.lower == pytest.approx(claimed, abs=3e-5)
+    assert (float(told.multipliers @ told.offset) > 0.8) == proven

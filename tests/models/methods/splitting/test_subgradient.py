@@ -9,7 +9,7 @@ import pytest
 
 from models.geometry.norms import steepest_move
 from models.methods.catalogue import get_method
-from models.problem import RobustSpec, SiteProblem
+from models.problem import RobustSpec, SiteProblem, Status
 from models.simulation.federation import server_problem
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
 from models.worst_case.risk import site_cut, site_risk
@@ -70,3 +70,19 @@ def test_a_site_that_is_away_enters_by_its_cuts() -> None:
     known = [cut.slope + cut.norm_weight * move for cut in (slopes[0], first, slopes[1])]
     expected = before - 0.4 * (np.array([0.5, 0.3, 0.2]) @ np.array(known))
     np.testing.assert_allclose(METHOD.server.messages(state, problem)["a"]["point"], expected, atol=1e-12)
+
+
+def test_a_step_that_is_none_but_for_rounding_stalls_the_run() -> None:
+    """Zero weights are the best ones in a wide ball: a question next to them is one that no plant answers."""
+    spec = RobustSpec(50.0, 0.8, "l2")
+    mirrored = {
+        name: SiteProblem(np.vstack([each.features] * 2), np.concatenate([each.labels, -each.labels]), spec)
+        for name, each in sites("l2").items()
+    }
+    problem = server_problem(mirrored, WEIGHTS, METHOD, {"step_size": 0.4}, 1e-3)
+    state = METHOD.server.init(problem)
+    answers = {g: METHOD.site.answer(mirrored[g], {"point": np.zeros(3)}, problem.parameters) for g in mirrored}
+    state = METHOD.server.step(state, problem, answers)
+    assert METHOD.server.status(state, problem) in (Status.STALLED, Status.CERTIFIED) and state.stagnated
+    moved = {g: cut | {"slope": np.array([1e-3, 0.0, 0.0])} for g, cut in answers.items()}
+    assert not METHOD.server.step(METHOD.server.init(problem), problem, moved).stagnated
