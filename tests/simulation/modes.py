@@ -58,3 +58,31 @@ def changes_of(mode: str, draw: random.Random, reveal: str, method: str) -> dict
             changes |= {"max_rounds": draw.randint(4, 8), "tuning": "auto"}
     changes["warm_start"] = mode == "weeks" or mode in _ALSO_WEEKS and draw.random() < 0.4
     return changes
+
+
+_WIDE_FROM, _WIDE_SHARE = 70_000, 0.4
+_WIDE_MODES = ("plain", "weeks", "waiting", "auditor", "all classes")
+"""Modes that say nothing of the problem themselves."""
+
+
+def widened(seed: int, mode: str, stated: dict[str, Any]) -> dict[str, Any]:
+    """A plan of this mode with another problem, where the seed draws one: most things go with most others.
+
+    From seed 70,000 on, so that earlier ones are what they were.
+    """
+    draw = random.Random(f"{seed}/wide")
+    if seed < _WIDE_FROM or mode not in _WIDE_MODES or draw.random() > _WIDE_SHARE:
+        return stated
+    spec = stated["spec"] | {
+        "transport_norm": draw.choice(("l1", "l2", "linf")),
+        "radius": {"rule": "fixed", "value": draw.choice((0.0, 1e-4, 0.01, 0.3, 2.0))},
+        "label_flip_cost": draw.choice((0.05, 0.2, 1.0, 5.0, 1000.0)), "fit_intercept": draw.random() < 0.8,
+    }
+    if draw.random() < 0.4:
+        spec["lift"] = {"kind": "spline", "segments": draw.choice((2, 3, 6))}
+    if mode != "all classes":
+        spec["loss"] = draw.choice(("hinge", "hinge", "smooth_hinge", "logistic"))
+        if spec["loss"] == "hinge" and draw.random() < 0.4:
+            spec["support"] = "sensor_ranges"
+    rounds = max(stated["max_rounds"], draw.choice((2, 4, 8, 15)))
+    return stated | {"spec": spec, "gap": draw.choice((1e-1, 1e-2, 1e-3)), "max_rounds": rounds}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.contracts.plans.plan import Plan
-from tests.simulation.modes import changes_of, draw_mode
+from tests.simulation.modes import changes_of, draw_mode, widened
 from tests.simulation.network import Weather
 
 DEADLINE_SECONDS = 5.0
@@ -95,6 +95,7 @@ def _in_mode(drawn: Scenario, stated: dict[str, Any], mode: str) -> Scenario:
     draw = random.Random(f"{drawn.seed}/{mode}")
     spec = stated["spec"] | ({"multi_class": "crammer_singer"} if mode == "all classes" else {})
     changed = stated | {"spec": spec} | changes_of(mode, draw, stated["reveal"], stated["method"])
+    changed = widened(drawn.seed, mode, changed)
     honest = {"liar": "", "lie": ""} if changed["reveal"] == "sums" else {}
     if mode == "waiting" and draw.random() < 0.7:
         honest |= {"slow": {draw.choice(drawn.sites): draw.uniform(0.1, 6.0)}}
