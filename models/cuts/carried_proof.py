@@ -81,7 +81,8 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
     found = minimise(model, near)
     mixed = model.with_mixture(found.mixture)
     proof = strongest_proof(mixed, found.multipliers, near)
-    if proof.bound < _least(evidence) and not np.isfinite(mixed.reach) and float(np.abs(near).max()) <= _REACH:
+    missing = proof.bound <= max(_least(evidence), _OF_THE_GAP * evidence.upper) and not np.isfinite(mixed.reach)
+    if missing and float(np.abs(near).max()) <= _REACH:
         within_reach = strongest_proof(replace(mixed, reach=_REACH), found.multipliers, near)
         proof = max(proof, within_reach, key=lambda each: each.bound)
     centred = None if mixed.floor.any() or mixed.swing is not None else analytic_centre(mixed, near)
@@ -98,9 +99,9 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
 
 
 def _without_last_digits(evidence: Evidence, proven: float) -> float:
-    """The bound of the evidence, or what is ``proven`` where no more than last digits are missing from it."""
+    """The bound of the evidence, or what is ``proven`` where no more than last digits are missing from it, or all."""
     lower = evidence.certificate.lower
-    return proven if _least(evidence) <= proven < lower else lower
+    return proven if _least(evidence) <= proven < lower or lower <= _OF_THE_GAP * evidence.upper else lower
 
 
 def _least(evidence: Evidence) -> float:

@@ -66,6 +66,8 @@ A ball adds its radius times half of the largest plane's norm at least, so a bes
 many planes; and plants refuse what is far beyond (``services.site_agent.limits.questions``)."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples, less whole numbers, are spread over 0 to 1, each far from those before it."""
+_SAME = 1e-11
+"""Share of the risk by which two of its figures differ that are the same but for rounding."""
 _APART = 1e-3
 """Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
@@ -140,6 +142,7 @@ class BundleServer(PointServer[BundleState]):
         found = project(model, best, level, within=enough(evidence), towards=towards)
         evidence = evidence.using(found, problem)
         stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
+        stagnated |= is_lowest(model, model_minimiser, evidence)
         point = not_again(without_needless_digits(found.point, problem.gap), evidence)
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
@@ -195,6 +198,15 @@ def _share(way: FloatArray, best: FloatArray, reach: float, norm: TransportNorm)
     """Share of a way (D,) from the best point that is within the reach, or no longer than twice the best point's."""
     length, far = float(vector_norm(way, norm)), float(vector_norm(best, norm))
     return max(reach, 2.0 * far) / length if length > 0 else 1.0
+
+
+def is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:
+    """Whether no point of the model is below the best risk but for rounding: no question can lead any further.
+
+    It is proven then, unless the cuts are flat but for rounding, as at zero weights that are the best ones.
+    """
+    apart = abs(evidence.upper - model.value(minimiser.point))
+    return math.isfinite(evidence.upper) and apart <= _SAME * evidence.upper
 
 
 def not_again(point: FloatArray, evidence: Evidence) -> FloatArray:

@@ -223,7 +223,7 @@ class Training:
             mixture = {site.site_id: site.weight for site in self.run.members}
         proofs = server.carried_proofs(state, problem)
         if proofs:  # what is told is what others can prove
-            certificate = replace(certificate, lower=min(certificate.lower, sum(proof.lower for proof in proofs)))
+            certificate = replace(certificate, lower=sum(proof.lower for proof in proofs))
         robust = get_method(plan.method).is_robust
         weights = server.weights(state)
         objective, joint = objective_of(plan.spec, self.asset_type), joint_loss(plan.spec, self.asset_type)

@@ -106,3 +106,6 @@ def test_what_single_answers_prove_of_no_weights_but_near_ones_is_carried(
     told = carried_proof(replace(evidence, lower=claimed, upper=0.95, best=0), problem)
     assert told is not None and told.lower == pytest.approx(claimed, abs=3e-5)
     assert (float(told.multipliers @ told.offset) > 0.8) == proven
+    unproven = carried_proof(replace(evidence, lower=0.0, upper=0.95, best=0), problem)
+    assert unproven is not None
+    assert unproven.lower == pytest.approx(0.9 - fall * (4096.0 + size) if proven else 0.0, abs=1e-6)

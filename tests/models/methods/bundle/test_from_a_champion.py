@@ -115,6 +115,21 @@ def test_a_level_bundle_on_single_answers_asks_where_its_levels_lie(prox_cuts: b
     assert 1.0 < np.abs(state.point).max() <= 4096.0
 
 
+@pytest.mark.parametrize("fall, lowest", [(0.05, True), (0.2, False)])
+def test_where_the_cuts_have_no_lower_point_the_run_has_stalled(fall: float, lowest: bool) -> None:
+    """Zero weights are best where the norm outweighs the slope; that of the intercept is rounding, and proves nothing.
+
+    Questions next to zero would follow, which plants refuse.
+    """
+    parameters = dict(get_method("level-bundle-plain").parameters)
+    terms = ServerProblem(1, (SiteTerms("a", 1.0, 0.1, 1.0),), "l2", fit_intercept=True, parameters=parameters)
+    server = BundleServer(False)
+    told = {"a": cut_answer(RiskCut(1.0, 1.0, np.array([-fall, -1e-17]), 0.1))}
+    state = server.step(server.init(terms), terms, told)
+    assert state.stagnated == lowest and state.evidence.lower == 0.0
+    assert (server.status(state, terms) is Status.STALLED) == lowest
+
+
 def test_classes_that_no_plane_tells_apart_are_asked_near() -> None:
     """Labels by the squares of a chessboard: the first prox cuts are all but flat, and their least is at 4e5."""
     draw, plants = np.random.default_rng([5, 1]), {}
