@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
-import threading
 from multiprocessing import active_children
 from typing import Any
 
 from prefect.runner import Runner
 
+from services.process.end_by_the_clock import end_by_the_clock
 from services.process.settings import PrefectSettings
 
 LOG = logging.getLogger("ballast.flows")
@@ -34,9 +33,7 @@ class FlowRunner(Runner):
     def handle_sigterm(self, *_: Any, **__: Any) -> None:
         """Begin to end. A second SIGTERM ends the process at once, and so does the clock where something takes long."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        deadline = threading.Timer(END_SECONDS, os._exit, (0,))
-        deadline.daemon = True
-        deadline.start()
+        end_by_the_clock(END_SECONDS)
         self._events.call_soon_threadsafe(self._told.set)
 
     async def told_to_end(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
-from typing import get_args
+from typing import Final, get_args
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from models.losses.base import Loss
 from models.losses.classification import Hinge
 from models.losses.joint import JointLoss
 from models.site_ambiguity.ball import MixtureBall
+
+REACH: Final = 2.0**12
+"""Largest absolute weight, in the units of training, of the planes that a lower bound from sums speaks of.
+
+So does one from single answers where these prove none of all planes. Risks and features are of order one."""
 
 
 class Status(Enum):

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 
 from models.basics import ProblemError
-from models.cohorts.fixed_point import REACH
-from models.problem import ServerProblem, SiteTerms
+from models.problem import REACH, ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
 LEAST_COHORT: Final = 3

@@ -29,13 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import Arrays, FloatArray, ProblemError
+from models.problem import REACH
 
 Words = NDArray[np.uint64]
 
 COARSE_BITS: Final = 40  # a sum of risks to 1e-12, with 2^22 left for its size
 FINE_BITS: Final = 52  # the digits that a double has
-REACH: Final = 2.0**12
-"""Largest absolute weight, in the units of training, of the planes that a lower bound from sums speaks of."""
 
 _WORD_BITS = 62
 """Below the 63 of a signed word by one: the rounding of all plants together never fills it."""

@@ -29,12 +29,9 @@ def intercept_charge(
     if not tilt.any():
         return 0.0
     lowest, highest = intercept_range(model, model.value(reference), support)
-    left, at = abs(float(tilt[0])), float(reference[-1])
-    charge = left * max(highest - at, at - lowest, 0.0)
-    if not np.isfinite(model.reach):
-        return charge
-    rounding = 8 * _EPS * float(cuts @ np.abs(model.slope[:, -1]))
-    return min(charge, (left + rounding) * (model.reach + abs(at)))
+    at = float(reference[-1])
+    charge = abs(float(tilt[0])) * max(highest - at, at - lowest, 0.0)
+    return min(charge, _up_to_the_reach(model, cuts, tilt, reference[-1:]))
 
 
 def intercept_range(model: CutModel, upper: float, support: float) -> tuple[float, float]:
@@ -78,7 +75,12 @@ def reach_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference:
     """
     if not np.isfinite(model.reach) or model.feature_scale is not None:
         return np.inf
-    left = np.abs(tilt) + 8 * _EPS * (cuts @ np.abs(model.slope))
+    return _up_to_the_reach(model, cuts, tilt, reference)
+
+
+def _up_to_the_reach(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray) -> float:
+    """The same of the last weights, as many as are given."""
+    left = np.abs(tilt) + 8 * _EPS * (cuts @ np.abs(model.slope[:, -len(tilt) :]))
     return float(left @ (model.reach + np.abs(reference)))
 
 

@@ -13,17 +13,12 @@ from models.cuts.best_weights import analytic_centre
 from models.cuts.cut_program import minimise
 from models.cuts.evidence import Evidence, cut_model
 from models.cuts.lower_bound import strongest_proof
-from models.problem import ServerProblem, SiteTerms
+from models.problem import REACH, ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
 _LAST_DIGITS, _OF_THE_GAP = 1e-6, 1e-3
 """Shares of the risk, or of what the bounds are apart, by which the cuts of the end may prove less than those of an
 earlier round did, which are not kept, or than other multipliers of the same cuts."""
-
-_REACH = 2.0**12
-"""Weights of which a verifier proves a bound where cuts of single answers prove none of all.
-
-No row has a say in some weights then, and along these the cuts are flat but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +77,9 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
     mixed = model.with_mixture(found.mixture)
     proof = strongest_proof(mixed, found.multipliers, near)
     missing = proof.bound <= max(_least(evidence), _OF_THE_GAP * evidence.upper) and not np.isfinite(mixed.reach)
-    if missing and float(np.abs(near).max()) <= _REACH:
-        within_reach = strongest_proof(replace(mixed, reach=_REACH), found.multipliers, near)
+    # No row has a say in some weights then: along these the cuts are flat but for rounding, and prove nothing of all.
+    if missing and float(np.abs(near).max()) <= REACH:
+        within_reach = strongest_proof(replace(mixed, reach=REACH), found.multipliers, near)
         proof = max(proof, within_reach, key=lambda each: each.bound)
     centred = None if mixed.floor.any() or mixed.swing is not None else analytic_centre(mixed, near)
     used = _that_count(evidence, proof.multipliers + proof.around)

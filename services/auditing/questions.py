@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
-from models.cohorts.fixed_point import REACH, Words, from_words
+from models.cohorts.fixed_point import Words, from_words
+from models.problem import REACH
 from services.contracts.errors import InvalidInputError
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import FrameError, digest, pack_arrays, unpack

@@ -14,8 +14,7 @@ _PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" el
 def end_with_parent() -> None:
     """Have the kernel kill this process when the thread that started it ends (Linux; elsewhere nothing).
 
-    It outlives an exec, not a fork. Killed, not asked: Prefect's runner does not end when it is asked to, and whatever
-    is kept is committed. See prctl(2), PR_SET_PDEATHSIG.
+    It outlives an exec, not a fork. Killed, not asked: whatever is kept is committed. See prctl(2), PR_SET_PDEATHSIG.
     """
     if _PRCTL is not None:
         _PRCTL(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)

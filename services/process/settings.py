@@ -103,7 +103,6 @@ class ApiSettings(_Section):
     host_names: tuple[str, ...] = Field(
         default=("localhost", "127.0.0.1"), description="names in the certificate that Ballast makes"
     )
-
     abstain_below_radius: float = Field(
         default=0.0, ge=0, allow_inf_nan=False,
         description="diagnoses of a smaller robustness radius are given as abstained, with the reason; 0: none is",

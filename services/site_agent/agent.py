@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ from services.contracts.keys.signing import public_key, signer
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.wire.messages import Hello
 from services.process.command_line import product_version
+from services.process.end_by_the_clock import end_by_the_clock
 from services.process.tracing import end_tracing, set_up_tracing
 from services.site_agent.health import beat
 from services.site_agent.logs import LOG
@@ -95,9 +94,7 @@ def _on_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)
     # What is in the ledger was sent or will be asked again: there is nothing to lose that a task at work would finish.
-    deadline = threading.Timer(STOP_SECONDS, os._exit, (0,))
-    deadline.daemon = True
-    deadline.start()
+    end_by_the_clock(STOP_SECONDS)
 
 
 async def serve(

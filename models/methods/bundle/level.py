@@ -45,7 +45,7 @@ from models.cuts.reuse import reused_cuts, without_reused
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
-from models.problem import ServerProblem
+from models.problem import REACH, ServerProblem
 from models.site_ambiguity.ball import WHOLE_SIMPLEX
 
 _LEAST_WEIGHT = 1e-9
@@ -56,11 +56,8 @@ features being of order one."""
 
 _FEW_HELD = 200
 """Cuts with a multiplier up to which their sums are made as they stand: a sparse matrix costs more to make."""
-_REACH = 2.0**12
-"""Weights, risks and features being of order one, beyond which no optimum is looked for before one that is farther was
-found: as far as sums over cohorts tell a lower bound (``models.cohorts.fixed_point``)."""
 _FARTHEST = 16.0
-"""The same of all classes as one problem: norm of all planes times the mean radius, in parts of the best risk.
+"""Norm of all classes' planes as one problem, times the mean radius, in parts of the best risk; no farther are asked.
 
 A ball adds its radius times half of the largest plane's norm at least, so a best model is not so far, unless it has
 many planes; and plants refuse what is far beyond (``services.site_agent.limits.questions``)."""
@@ -141,8 +138,8 @@ class BundleServer(PointServer[BundleState]):
         level = float(without_needless_digits(np.array(level), problem.gap))
         found = project(model, best, level, within=enough(evidence), towards=towards)
         evidence = evidence.using(found, problem)
-        stagnated = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
-        stagnated |= is_lowest(model, model_minimiser, evidence)
+        still = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
+        stagnated = still or _is_lowest(model, model_minimiser, evidence)
         point = not_again(without_needless_digits(found.point, problem.gap), evidence)
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
@@ -183,7 +180,7 @@ def bottom(
     if missed:
         return evidence.lower, None
     best, way = evidence.best_point, minimiser.point - evidence.best_point
-    share = _share(way, best, _REACH, "linf")
+    share = _share(way, best, REACH, "linf")
     radius = float(sum(site.weight * site.radius for site in problem.sites))
     if problem.joint and radius > 0:
         farthest = _FARTHEST * evidence.upper / radius
@@ -200,7 +197,7 @@ def _share(way: FloatArray, best: FloatArray, reach: float, norm: TransportNorm)
     return max(reach, 2.0 * far) / length if length > 0 else 1.0
 
 
-def is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:
+def _is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:
     """Whether no point of the model is below the best risk but for rounding: no question can lead any further.
 
     It is proven then, unless the cuts are flat but for rounding, as at zero weights that are the best ones.

@@ -11,7 +11,6 @@ from datetime import datetime
 import numpy as np
 
 from models.basics import Arrays, FloatArray
-from models.cohorts.fixed_point import REACH
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.contradiction import Contradiction, find_false_end
 from models.cuts.evidence import EARLIER_RUN, Evidence
@@ -20,7 +19,7 @@ from models.methods.catalogue import get_method
 from models.methods.local_sgd.objectives.softmax import SoftmaxObjective
 from models.methods.packed_change import PackedChange
 from models.one_vs_rest import Heads, OneVsRestServer
-from models.problem import Certificate, ServerProblem, Status
+from models.problem import REACH, Certificate, ServerProblem, Status
 from models.worst_case.joint_risk import joint_planes, joint_weights
 from services.contracts.history.run import RoundRecord, Run, SiteAnswer
 from services.contracts.machines.asset_type import AssetType

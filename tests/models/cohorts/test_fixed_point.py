@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from models.basics import FloatArray, ProblemError
-from models.cohorts.fixed_point import REACH, Words, bits_of, from_words, to_words, word_count
+from models.cohorts.fixed_point import Words, bits_of, from_words, to_words, word_count
 from models.geometry.norms import dual_norm
 from models.methods.site_answers import ProxCutSite
+from models.problem import REACH
 from models.worst_case.risk import RiskCut
 
 LOSSES = ("hinge", "smooth_hinge", "logistic", "huber", "pinball")

@@ -13,12 +13,11 @@ from scipy.optimize import linprog
 
 from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
-from models.cohorts.fixed_point import REACH
 from models.cuts.best_weights import reach_charge
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise
 from models.cuts.lower_bound import lower_bound
-from models.problem import ServerProblem, SiteTerms
+from models.problem import REACH, ServerProblem, SiteTerms
 
 SITES = tuple(SiteTerms(f"plant-{number}", 1 / 3, 0.1, 1.0) for number in range(3))
 

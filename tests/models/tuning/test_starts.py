@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -10,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import Arrays, FloatArray, TransportNorm
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part, race
 from models.tuning.budget import Budget, OneTraining
 from models.tuning.candidates import Candidate, grid
 from models.tuning.racing import Tuner
+from models.tuning.rungs import Asked
 from models.tuning.scores import error_sums
 from models.tuning.starts import START_PENALTY, answer_start, first_steps, mean_end
 from models.tuning.terms import TuningTerms
@@ -52,6 +54,14 @@ def sites() -> dict[str, Site]:
     return found
 
 
+def answers(asked: Sequence[Asked], plants: Mapping[str, Site]) -> list[dict[str, Arrays]]:
+    """What plants tell of the parts that are asked, by plant."""
+    return [
+        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
+        for part in asked
+    ]
+
+
 def tuner_of(loss: str, numbers: float = 4000.0) -> Tuner:
     terms = TuningTerms(tuple(SiteTerms(f"site-{k}", 1 / 3, 1e-3, 1.0) for k in range(3)), get_loss(loss), NORM, True)
     return Tuner(terms, grid((0.3, 1.0, 10.0), (1.0,)), (4,), 1, 3, Budget(OneTraining(12, numbers), 2.0), "best", 4)
@@ -83,10 +93,7 @@ def test_the_first_exchange_of_targets_asks_a_step_of_each_radius_and_the_next_b
     assert {part.penalty for part in steps} == {START_PENALTY} and len(steps) == 9 and len(first.asked) == 12
     wanted = {(radius, fold) for radius in (0.3, 1.0, 10.0) for fold in range(3)}
     assert {(part.candidate.radius, part.fold) for part in steps} == wanted
-    told = [
-        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
-        for part in first.asked
-    ]
+    told = answers(first.asked, plants)
     tuner.tell_cuts(told)
     second = tuner.exchange()
     assert second is not None and all(part.penalty is None for part in second.asked)
@@ -104,10 +111,7 @@ def test_means_that_an_exchange_does_not_pay_for_wait_and_none_is_asked_twice(mo
     tuner, plants = tuner_of("pinball"), sites()
     first = tuner.exchange()
     assert first is not None
-    tuner.tell_cuts([
-        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
-        for part in first.asked
-    ])
+    tuner.tell_cuts(answers(first.asked, plants))
     begun = [part for starts in tuner._starts.values() for part in starts]
     monkeypatch.setattr(tuner, "_allowance", lambda: 3.0 * tuner._numbers(begun[0], scored=False))
     paid = tuner._next_cuts()
@@ -125,10 +129,7 @@ def test_an_exchange_asks_no_more_than_its_part_of_the_rung_pays_for(
     tuner, plants = tuner_of("pinball"), sites()
     first = tuner.exchange()
     assert first is not None
-    tuner.tell_cuts([
-        {name: answer_part(part, site.problems(part.candidate, part.fold)).arrays for name, site in plants.items()}
-        for part in first.asked
-    ])
+    tuner.tell_cuts(answers(first.asked, plants))
     cost = tuner._numbers(next(part for starts in tuner._starts.values() for part in starts), scored=False)
     monkeypatch.setattr(tuner, "_exchanges", lambda: tuner._done + 1)
     monkeypatch.setattr(tuner, "_allowance", lambda: (paid + 0.5) * cost)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.cohorts.fixed_point import REACH, to_words
-from models.problem import RobustSpec, SiteProblem
+from models.cohorts.fixed_point import to_words
+from models.problem import REACH, RobustSpec, SiteProblem
 from services.auditing.auditor import audit
 from services.auditing.questions import Question, falsehood
 from services.auditing.request import falsehood_of_sums

@@ -14,6 +14,7 @@ import pytest
 from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import Hello
+from services.process import end_by_the_clock
 from services.process.command_line import product_version
 from services.site_agent import agent
 from services.site_agent.cli import main
@@ -186,7 +187,7 @@ async def test_a_signal_stops_it_and_the_next_one_is_not_waited_for(
         await asyncio.wait_for(stop.wait(), 20)
         assert {signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)} == {signal.SIG_DFL}
 
-    monkeypatch.setattr(agent, "threading", SimpleNamespace(Timer=timer))
+    monkeypatch.setattr(end_by_the_clock, "threading", SimpleNamespace(Timer=timer))
     await serve(settings, monkeypatch, told)
     assert timers == [(10.0, True, (0,))], "the clock ends it where a task takes too long, and holds up nobody"
 

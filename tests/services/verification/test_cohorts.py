@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.cohorts.fixed_point import REACH as REACH_OF_SUMS
 from models.cohorts.noise import NoisePlan
+from models.problem import REACH as REACH_OF_SUMS
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.noisy_rounds import train_with_noise
 from services.contracts.errors import InvalidInputError
