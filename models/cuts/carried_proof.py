@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.cuts.best_weights import analytic_centre
+from models.cuts.best_weights import analytic_centre, leaves_flat
+from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise
 from models.cuts.evidence import Evidence, cut_model
-from models.cuts.lower_bound import strongest_proof
+from models.cuts.lower_bound import BoundProof, bound_within_reach, strongest_proof
 from models.problem import REACH, ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
@@ -89,9 +90,21 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
         weights=near, risks=evidence.risks[evidence.best], mixture=found.mixture, site=cuts.cut_site.astype(np.intp),
         offset=cuts.cut_offset, slope=cuts.cut_slope, norm_weight=cuts.cut_norm_weight, swing=cuts.cut_swing,
         multipliers=proof.multipliers[keep], around=proof.around[keep], rounds=cuts.cut_round,
-        upper=evidence.upper, lower=_without_last_digits(evidence, proof.bound), ball=problem.mixture,
-        sites=problem.sites, centred=None if centred is None else centred[keep], spare=~used[keep],
+        upper=evidence.upper, lower=_without_last_digits(evidence, _said(evidence, mixed, proof, near)),
+        ball=problem.mixture, sites=problem.sites, centred=None if centred is None else centred[keep],
+        spare=~used[keep],
     )
+
+
+def _said(evidence: Evidence, model: CutModel, proof: BoundProof, near: FloatArray) -> float:
+    """What the proof is said to prove: where no row has a say in some weights, what it does of those within the reach.
+
+    Enclosed arithmetic bounds the best weights by no cuts that are flat along some, and charges up to there.
+    """
+    if model.floor.any() or not leaves_flat(model, proof.around):
+        return proof.bound
+    within_reach = bound_within_reach(replace(model, reach=REACH), proof.multipliers, near)
+    return within_reach if _least(evidence) <= within_reach < proof.bound else proof.bound
 
 
 def _without_last_digits(evidence: Evidence, proven: float) -> float:

@@ -63,7 +63,10 @@ class _Cuts:
         if model.swing is not None:
             tall = tall + model.swing @ np.abs(centre[: model.n_features])
         height = max(float(tall.max(initial=0.0)), _SMALL)
-        steep = float(np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))) or 1.0
+        steep = np.sqrt(np.einsum("jd,jd->j", model.slope, model.slope).max(initial=0.0))
+        # Of cuts that are flat but for rounding, what bends them is the norm or the absolute weights.
+        bent = max(float(model.swings.max(initial=0.0)), float(model.norm_weight.max(initial=0.0)))
+        steep = max(float(steep), bent) or 1.0
         site = np.concatenate([model.site, np.arange(n_sites)])
         order = np.argsort(site, kind="stable")
         limits = np.concatenate([-heights / height, np.zeros(n_sites)])

@@ -260,3 +260,19 @@ def test_a_small_minimum_that_is_begun_near_is_as_sharp_as_one_from_afar(
     assert abs(model.value(near.point) - value) <= 1e-9 * size
     bounds = [lower_bound(model, each.multipliers, each.point) for each in (near, afar)]
     assert bounds[0] >= bounds[1] - 1e-9 * size
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cuts_that_are_flat_but_for_rounding_have_their_least_where_the_absolute_weights_do(seed: int) -> None:
+    # A wide ball on a box, where zero weights are the best: every second cut bends by 1 / 2p a weight.
+    random = np.random.default_rng(seed)
+    sites, p = int(random.integers(1, 5)), int(random.integers(2, 12))
+    bent = np.arange(2 * sites) % 2 == 0
+    model = CutModel(
+        np.full(sites, 1 / sites), np.zeros(sites), np.repeat(np.arange(sites), 2), np.where(bent, 1.0, 0.5),
+        3e-17 * random.normal(size=(2 * sites, p + 1)), np.zeros(2 * sites), "linf", p,
+        swing=np.where(bent[:, None], 1 / (2 * p), 0.0) * np.ones((2 * sites, p)),
+    )
+    found = minimise(model, np.zeros(p + 1))
+    assert model.value(found.point) == pytest.approx(1.0, abs=1e-9)
+    assert np.abs(found.point[:p]).max() < 1e-6
