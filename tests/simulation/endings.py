@@ -9,6 +9,7 @@ from flows.runner import MOST_ATTEMPTS
 from services.contracts.history.run import Run
 from services.registry.labels import CHAMPION
 from services.site_agent.outgoing.ledger_check import read_ledger
+from services.site_agent.rules.policy import REASONS
 from tests.simulation.groups import untrue_groups
 from tests.simulation.recount import recounted
 from tests.simulation.truth import untrue_bounds
@@ -21,6 +22,8 @@ OWN_FAULTS = (
     "more than one answer",
 )
 """Words of failures by which a run would fall over what the service itself had done."""
+NEVER_ASKED = REASONS["question_refused"]
+"""What plants say to a coordinator that is after their rows; of honest plants' answers no such question follows."""
 
 
 def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) -> list[str]:
@@ -33,6 +36,8 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
             world.breach(f"runs: {run.run_id[:8]} failed over the service itself: {run.reason}")
         if run.reason.startswith("its process ended") and _falls(works) < MOST_ATTEMPTS:
             world.breach(f"runs: {run.run_id[:8]} failed, and nothing had befallen its processes: {run.reason}")
+        if run.status == "failed" and not works.scenario.liar and NEVER_ASKED in run.reason:
+            world.breach(f"questions: run {run.run_id[:8]} failed over what plants are never asked: {run.reason}")
         if run.cancel_requested and run.status == "completed" and _was_early(works, run):
             world.breach(f"cancel: run {run.run_id[:8]} was cancelled and completed")
         if run.plan.reveal == "each site":

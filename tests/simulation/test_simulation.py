@@ -7,8 +7,10 @@ import random
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
+from services.site_agent.limits import questions
 from services.site_agent.vault.isolation.row_groups import next_version
 from services.site_agent.vault.records import row_batches
 from tests.simulation.fuzz import fuzz
@@ -17,6 +19,7 @@ from tests.simulation.planted import MISTAKES, planted
 from tests.simulation.plants import GROUPS_FROM
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.rotations import rotations
+from tests.simulation.scenario import draw_scenario
 from tests.simulation.soak import outcomes, soak
 from tests.simulation.works import Outcome, simulate
 
@@ -77,6 +80,20 @@ def test_rows_that_come_or_go_by_fewer_than_their_plant_says_are_found(monkeypat
     monkeypatch.setattr(row_batches, "next_version", lambda groups, rows, least: next_version(groups, rows, 1))
     (found,) = simulate(GROUPED_SEED).broken
     assert "plant-1 showed versions that differ by 2 rows, not by 5 or more" in found
+
+
+def test_an_honest_run_that_asks_what_no_honest_run_asks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants that take every question for one that is too steep."""
+    assert not draw_scenario(TWICE[0]).liar
+    monkeypatch.setattr(questions, "risk_floor", lambda weights, problem: 1e9 * float(np.abs(weights).max()))
+    assert any(found.startswith("questions: run ") for found in simulate(TWICE[0]).broken)
+
+
+@pytest.mark.parametrize("seed", [71038, 71377])
+def test_on_a_box_whose_ball_lets_no_model_beat_zero_weights_a_run_ends_with_that(seed: int) -> None:
+    """Their plants refused the second question, which lay at weights of 1e11."""
+    found = sound(seed)
+    assert found.broken == () and all(end.startswith("completed: the certified gap is at or") for end in found.ends)
 
 
 def test_every_planted_text_stands_in_the_product() -> None:
