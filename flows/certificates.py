@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from models.cuts.carried_proof import CarriedProof
+from models.cuts.carried_proof import CarriedProof, last_digits
 from models.cuts.evidence import EARLIER_RUN
 from models.problem import SiteTerms
 from services.contracts.errors import BallastError
@@ -18,15 +19,16 @@ from services.contracts.problems.all_scores import joint_loss, trained_heads
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
-from services.verification.proof import RefutedError, verify
+from services.verification.proof import RefutedError, proven_lower, verify
 
 LOG = logging.getLogger("ballast.flows")
 
 
-def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> bytes | None:
-    """Bytes of the file; None, with a line in the log, where cuts do not prove the version's bounds.
+def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> tuple[ModelVersion, bytes | None]:
+    """The version and the bytes of its file; None, with a line in the log, where cuts do not prove its bounds.
 
-    No file is left for methods whose bounds are of something else than the risk of the worst mixture of the sites.
+    Where enclosed arithmetic proves its lower bound but for last digits, the version says what is proven. No file is
+    left for methods whose bounds are of something else than the risk of the worst mixture of the sites.
 
     Raises
     ------
@@ -36,23 +38,41 @@ def certificate_file(version: ModelVersion, proofs: tuple[CarriedProof, ...]) ->
     if not proofs or len(proofs) != trained_heads(version.spec, version.asset_type):
         LOG.info("run %s leaves no certificate file: %s has no cuts that prove its bounds", version.run_id,
                  version.method)
-        return None
+        return version, None
     centred = tuple(each for proof in proofs if (each := proof.around_the_centre()) is not None)
     ways = [tuple(proof.plain() for proof in proofs), *([centred] if len(centred) == len(proofs) else [])]
     said: list[BallastError] = []
-    for way in ways:
-        certificate = _certificate(version, way)
-        try:
-            verify(certificate)
-        except BallastError as error:
-            said.append(error)
-        else:
-            return write_certificate(certificate)
+    for told in (_as_it_stands, _as_it_is_proven):
+        for way in ways:
+            try:
+                found, certificate = told(version, way)
+                verify(certificate)
+            except BallastError as error:
+                said.append(error)
+            else:
+                return found, write_certificate(certificate)
     # The first way has cuts as they were told; noise of a plan's own may make them such as no rows have.
     if isinstance(said[0], RefutedError) and version.noise is None:
         raise said[0]
     LOG.info("run %s leaves no certificate file: %s", version.run_id, said[-1])
-    return None
+    return version, None
+
+
+def _as_it_stands(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> tuple[ModelVersion, CertificateFile]:
+    return version, _certificate(version, proofs)
+
+
+def _as_it_is_proven(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> tuple[ModelVersion, CertificateFile]:
+    """The same with lower bounds that are proven, where no more than last digits are missing from those of the run."""
+    lower = proven_lower(_certificate(version, proofs))
+    known = tuple(
+        replace(proof, lower=low) if low >= proof.lower - last_digits(proof.upper, proof.lower) else proof
+        for proof, low in zip(proofs, lower, strict=True)
+    )
+    total = sum(proof.lower for proof in known)
+    gap = (version.objective - total) / version.objective if version.objective > 0 else 0.0
+    told = version.model_copy(update={"lower_bound": total, "certified_gap": gap})
+    return told, _certificate(told, known)
 
 
 def carried(
@@ -63,7 +83,7 @@ def carried(
     Where no rows have the cuts of its run, it says so.
     """
     try:
-        data = certificate_file(draft, proofs)
+        draft, data = certificate_file(draft, proofs)
     except RefutedError as error:
         LOG.warning("no rows have what plants told in run %s: %s", draft.run_id, error)
         data = None

@@ -153,8 +153,7 @@ class ServerProblem:
     weights whose worst member the risk is: ``F(w) = max_{q in Q} sum_g q_g r_g(w)``. ``feature_scale`` (P,) says in
     what units the weights are: the risks meet ``||feature_scale * w||_*``; None: the units of the features. ``box``:
     the features live in a box, so the sites' cuts have swings (``models.worst_case.risk.RiskCut``). ``reach``: the
-    largest absolute weight of which the lower bound speaks; cuts from sums are true up to there alone. ``joint``: the
-    weights are the planes of all classes as one problem, and no cut says what a ball adds to their norms.
+    largest absolute weight of which the lower bound speaks; cuts from sums are true up to there alone.
     """
 
     n_features: int
@@ -167,7 +166,6 @@ class ServerProblem:
     mixture: MixtureBall = MixtureBall()
     feature_scale: FloatArray | None = None
     box: bool = False
-    joint: bool = False
     reach: float = math.inf
 
     def __post_init__(self) -> None:

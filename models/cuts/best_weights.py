@@ -16,8 +16,6 @@ from models.geometry.norms import vector_norm
 _EPS = float(np.finfo(np.float64).eps)
 _CENTRING, _CENTRAL = 100, 0.5
 """Newton steps to the analytic centre, and the decrement at which it is near enough."""
-_FLAT = 1e-12
-"""Share of the largest slope at which one is flat but for rounding."""
 
 
 def intercept_charge(
@@ -68,14 +66,6 @@ def tilt_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: 
         if own < 1.0:
             least = min(least, float(charged * above / (1.0 - own)))
     return least
-
-
-def leaves_flat(model: CutModel, cuts: FloatArray) -> bool:
-    """Whether the cuts with a multiplier (m,) are flat but for rounding along some weights, so bound these nowhere."""
-    rows = np.hstack([model.slope, np.eye(model.site_weights.shape[0])[model.site]])[cuts > 0]
-    rows = np.vstack([rows, np.eye(rows.shape[1])[model.slope.shape[1] :]])
-    sizes = np.linalg.svd(rows, compute_uv=False)
-    return bool(rows.shape[0] < rows.shape[1] or sizes[-1] <= _FLAT * sizes[0])
 
 
 def reach_charge(model: CutModel, cuts: FloatArray, tilt: FloatArray, reference: FloatArray) -> float:

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.basics import FloatArray
-from models.cuts.best_weights import analytic_centre, leaves_flat
-from models.cuts.cut_model import CutModel
+from models.cuts.best_weights import analytic_centre
 from models.cuts.cut_program import minimise
 from models.cuts.evidence import Evidence, cut_model
-from models.cuts.lower_bound import BoundProof, bound_within_reach, strongest_proof
+from models.cuts.lower_bound import strongest_proof
 from models.problem import REACH, ServerProblem, SiteTerms
 from models.site_ambiguity.ball import MixtureBall
 
@@ -77,9 +76,9 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
     found = minimise(model, near)
     mixed = model.with_mixture(found.mixture)
     proof = strongest_proof(mixed, found.multipliers, near)
-    missing = proof.bound <= max(_least(evidence), _OF_THE_GAP * evidence.upper) and not np.isfinite(mixed.reach)
-    # No row has a say in some weights then: along these the cuts are flat but for rounding, and prove nothing of all.
-    if missing and float(np.abs(near).max()) <= REACH:
+    missing = proof.bound <= _least(evidence) or not _ended(evidence, problem)
+    # Cuts that are flat but for rounding along some weights, as of rows without a say in them, prove little of all.
+    if missing and not np.isfinite(mixed.reach) and float(np.abs(near).max()) <= REACH:
         within_reach = strongest_proof(replace(mixed, reach=REACH), found.multipliers, near)
         proof = max(proof, within_reach, key=lambda each: each.bound)
     centred = None if mixed.floor.any() or mixed.swing is not None else analytic_centre(mixed, near)
@@ -90,33 +89,30 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
         weights=near, risks=evidence.risks[evidence.best], mixture=found.mixture, site=cuts.cut_site.astype(np.intp),
         offset=cuts.cut_offset, slope=cuts.cut_slope, norm_weight=cuts.cut_norm_weight, swing=cuts.cut_swing,
         multipliers=proof.multipliers[keep], around=proof.around[keep], rounds=cuts.cut_round,
-        upper=evidence.upper, lower=_without_last_digits(evidence, _said(evidence, mixed, proof, near)),
-        ball=problem.mixture, sites=problem.sites, centred=None if centred is None else centred[keep],
-        spare=~used[keep],
+        upper=evidence.upper, lower=_without_last_digits(evidence, proof.bound), ball=problem.mixture,
+        sites=problem.sites, centred=None if centred is None else centred[keep], spare=~used[keep],
     )
 
 
-def _said(evidence: Evidence, model: CutModel, proof: BoundProof, near: FloatArray) -> float:
-    """What the proof is said to prove: where no row has a say in some weights, what it does of those within the reach.
-
-    Enclosed arithmetic bounds the best weights by no cuts that are flat along some, and charges up to there.
-    """
-    if model.floor.any() or not leaves_flat(model, proof.around):
-        return proof.bound
-    within_reach = bound_within_reach(replace(model, reach=REACH), proof.multipliers, near)
-    return within_reach if _least(evidence) <= within_reach < proof.bound else proof.bound
+def last_digits(upper: float, lower: float) -> float:
+    """By how much less may be proven than these bounds say: a millionth of the risk, or a thousandth of their gap."""
+    return max(_LAST_DIGITS * upper, _OF_THE_GAP * (upper - lower))
 
 
 def _without_last_digits(evidence: Evidence, proven: float) -> float:
-    """The bound of the evidence, or what is ``proven`` where no more than last digits are missing from it, or all."""
-    lower = evidence.certificate.lower
-    return proven if _least(evidence) <= proven < lower or lower <= _OF_THE_GAP * evidence.upper else lower
+    """The bound of the evidence, or what is ``proven`` where that is more, or no more than last digits less."""
+    return min(proven, evidence.upper) if proven >= _least(evidence) else evidence.certificate.lower
+
+
+def _ended(evidence: Evidence, problem: ServerProblem) -> bool:
+    """Whether the bounds are as near as was wanted."""
+    return evidence.certificate.meets(problem.gap, problem.absolute_gap)
 
 
 def _least(evidence: Evidence) -> float:
     """What may be said in place of the bound of the evidence."""
     lower = evidence.certificate.lower
-    return lower - max(_LAST_DIGITS * evidence.upper, _OF_THE_GAP * (evidence.upper - lower))
+    return lower - last_digits(evidence.upper, lower)
 
 
 def _that_count(evidence: Evidence, multipliers: FloatArray) -> NDArray[np.bool_]:

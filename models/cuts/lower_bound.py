@@ -109,13 +109,6 @@ def strongest_proof(
     return best
 
 
-def bound_within_reach(model: CutModel, multipliers: FloatArray, reference: FloatArray) -> float:
-    """What multipliers (m,) prove, without a norm, of weights within the model's reach, all of their slope charged."""
-    flat = _without_swings(model, multipliers, 0.0)
-    height = flat.weighted_height(multipliers, reference)
-    return height - reach_charge(flat, multipliers, flat.weighted_sum(multipliers)[0], reference)
-
-
 def _height_proven(proof: BoundProof) -> float:
     return proof.bound
 

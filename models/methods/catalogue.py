@@ -92,17 +92,17 @@ METHODS: Final[Mapping[str, Method]] = {
             objective="worst-case risk over the balls where labels do not flip",
         ),
         Method(
-            "standard", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
+            "standard", _NO_BALL, BundleServer(True, ball=False), _PROX_BUNDLE,
             "no ball anywhere: standard federated training, exactly", _PROX, supports_mixture=False,
             ignores_radius=True, objective="mean loss with the site weights, without a ball", on_sums=True,
         ),
         Method(
-            "afl", _NO_BALL, BundleServer(True), _PROX_BUNDLE,
+            "afl", _NO_BALL, BundleServer(True, ball=False), _PROX_BUNDLE,
             "no ball at the sites, the plan's ball over them: agnostic federated learning, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst mixture stated, without a ball at the sites",
         ),
         Method(
-            "drfa-exact", _NO_BALL, WorstSiteServer(True), _PROX_BUNDLE,
+            "drfa-exact", _NO_BALL, WorstSiteServer(True, ball=False), _PROX_BUNDLE,
             "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX,
             ignores_radius=True, objective="loss of the worst site, without a ball at the sites",
         ),

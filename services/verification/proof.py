@@ -17,6 +17,8 @@ from services.verification.planes import weights_of
 
 ACCURACY = 1e-9
 """Relative to the upper bound: to this the figures of a run, worked out in float64, are those that are proven."""
+_NOTHING = 1e-300
+"""A risk up to here is 0: enclosed arithmetic leaves the least of all numbers in place of sums of zeros."""
 _TRUE_CUT = 1e-6
 """Relative to the size of its terms, a cut may lie above the risk: what a plant's solver leaves of an exact cut."""
 _WEIGHT_SUM = 1e-9
@@ -54,9 +56,9 @@ def verify(certificate: CertificateFile) -> Proof:
     proven = [_prove(certificate, head, k) for k, head in enumerate(certificate.heads)]
     ones = np.ones(len(proven))
     upper = float(sums(ones, np.array([high for high, _, _ in proven])).high)
-    lower = min(float(sums(ones, np.array([low for _, low, _ in proven])).low), upper)
-    gap = (upper - lower) / upper if upper > 0 else 0.0
-    room = ACCURACY * upper
+    lower = max(min(float(sums(ones, np.array([low for _, low, _ in proven])).low), upper), 0.0)
+    gap = (upper - lower) / upper if upper > _NOTHING else 0.0
+    room = ACCURACY * upper + _NOTHING
     if not certificate.upper >= upper - room:
         raise NotProvenError(f"the upper bound is said to be {certificate.upper:.9g}; what is proven is {upper:.9g}")
     if not certificate.lower <= lower + room:
@@ -129,11 +131,35 @@ def _check_problem(certificate: CertificateFile) -> None:
             raise RefutedError(f"a cut of {site} counts the norm more than the radius of the site allows")
 
 
+def proven_lower(certificate: CertificateFile) -> tuple[float, ...]:
+    """What is proven of the lower bound of each head, where that is no more than it is said to be.
+
+    :class:`RefutedError` where no rows have the cuts and risks.
+    """
+    said = []
+    for k, head in enumerate(certificate.heads):
+        upper, highest = _at_the_weights(certificate, head, k)
+        said.append(min(_below(certificate, head, upper, highest)[0], head.lower))
+    return tuple(said)
+
+
 def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float, bool]:
     """Bounds of one head, and whether single answers prove the lower one of weights within the reach alone.
 
     :class:`NotProvenError` where they are not the ones that it is said to have.
     """
+    upper, highest = _at_the_weights(certificate, head, number)
+    name = f"head {number + 1}"
+    if not head.upper >= upper - ACCURACY * upper - _NOTHING:
+        raise NotProvenError(f"{name}: upper bound said to be {head.upper:.9g}; what is proven is {upper:.9g}")
+    lower, near = _below(certificate, head, upper, highest)
+    if not head.lower <= lower + ACCURACY * upper:
+        raise NotProvenError(f"{name}: lower bound said to be {head.lower:.9g}; what is proven is {lower:.9g}")
+    return upper, lower, near
+
+
+def _at_the_weights(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float]:
+    """What the risk of the worst mixture is at most at the weights; and with each site's at least what its cuts say."""
     known = np.where(np.isnan(head.risks), 0.0, head.risks)
     name = f"head {number + 1}"
     if (known < 0).any():
@@ -153,16 +179,16 @@ def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float
         g = int(head.site[np.argmax(above)]) if above.any() else int(np.argmax(lifted))
         raise RefutedError(f"{name}: {certificate.site_ids[g]} answered a risk that its own cuts refute")
     risks = np.where(answered, known, modelled)
-    upper = upper_bound(certificate, risks)
-    if not head.upper >= upper - ACCURACY * upper:
-        raise NotProvenError(f"{name}: upper bound said to be {head.upper:.9g}; what is proven is {upper:.9g}")
-    highest, far = upper_bound(certificate, np.maximum(risks, modelled)), float(np.abs(head.weights).max())
-    lower, near = lower_bound(certificate, head, highest), False
-    if head.lower > lower + ACCURACY * upper and not certificate.members and far <= REACH:
-        lower, near = lower_bound(certificate, head, highest, within_reach=True), True
-    if not head.lower <= lower + ACCURACY * upper:
-        raise NotProvenError(f"{name}: lower bound said to be {head.lower:.9g}; what is proven is {lower:.9g}")
-    return upper, lower, near
+    return upper_bound(certificate, risks), upper_bound(certificate, np.maximum(risks, modelled))
+
+
+def _below(certificate: CertificateFile, head: Head, upper: float, highest: float) -> tuple[float, bool]:
+    """Lower bound of one head, and whether it is of weights within the reach alone: where it is said to be higher."""
+    lower = lower_bound(certificate, head, highest)
+    far = float(np.abs(head.weights).max())
+    if head.lower <= lower + ACCURACY * upper or certificate.members or far > REACH:
+        return lower, False
+    return lower_bound(certificate, head, highest, within_reach=True), True
 
 
 def _highest(certificate: CertificateFile, head: Head, values: Floats) -> Floats:

@@ -44,8 +44,9 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(certificates, "verify", verify)
         monkeypatch.setattr(certificates, "_certificate", lambda _, way: way)
         monkeypatch.setattr(certificates, "write_certificate", lambda way: "+".join(way).encode())
+        monkeypatch.setattr(certificates, "_as_it_is_proven", certificates._as_it_stands)
         monkeypatch.setattr(certificates, "trained_heads", lambda *_: heads)
-        return certificates.certificate_file(VERSION, proofs)
+        return certificates.certificate_file(VERSION, proofs)[1]
 
     return write
 
@@ -87,7 +88,7 @@ def test_noise_of_the_plan_refutes_nobody() -> None:
     with pytest.raises(RefutedError):
         certificates.certificate_file(version(), (told,))
     noise = NoisePromise(epsilon=1.0, delta=1e-6, confidence=0.9, rounds=3, within=7.0)
-    assert certificates.certificate_file(version(noise=noise), (told,)) is None
+    assert certificates.certificate_file(version(noise=noise), (told,))[1] is None
 
 
 def test_bounds_that_another_argument_proves_refute_nobody(tmp_path: Path) -> None:
@@ -135,10 +136,31 @@ def a_proof(numbers: int = 2) -> CarriedProof:
     )
 
 
+@pytest.mark.parametrize(("more", "told"), [(0.0, 0.275), (5e-6, 0.275), (5e-5, None)])
+def test_what_is_proven_but_for_last_digits_is_told_as_it_is_proven(
+    more: float, told: float | None, tmp_path: Path
+) -> None:
+    """Flat cuts of .2 and .3 under risks of .21 and .31: a thousandth of the gap of .01 may be missing."""
+    seed = tmp_path / "oem.seed"
+    new_seed_file(seed)
+    flat = replace(
+        a_proof(), risks=np.array([0.21, 0.31]), mixture=np.array([0.25, 0.75]), offset=np.array([0.2, 0.3]),
+        slope=np.zeros((2, 2)), norm_weight=np.zeros(2), multipliers=np.array([0.25, 0.75]), upper=0.285,
+        lower=0.275 + more, ball=MixtureBall(),
+    )
+    draft = version(objective=0.285, lower_bound=0.275 + more, certified_gap=(0.01 - more) / 0.285)
+    made, data = certificates.carried(draft, (flat,), seed)
+    assert (data is None) == (told is None)
+    assert made.lower_bound == pytest.approx(0.275 + more if told is None else told, abs=1e-12)
+    assert made.certified_gap == pytest.approx((0.285 - made.lower_bound) / 0.285, abs=1e-12)
+    if data is not None:
+        assert read_certificate(data).lower == made.lower_bound == read_certificate(data).heads[0].lower
+
+
 def said(version: ModelVersion, proof: CarriedProof, monkeypatch: pytest.MonkeyPatch) -> CertificateFile:
     """What the file says, whether or not it proves it."""
     monkeypatch.setattr(certificates, "verify", lambda certificate: None)
-    data = certificates.certificate_file(version, (proof,))
+    _, data = certificates.certificate_file(version, (proof,))
     assert data is not None
     return read_certificate(data)
 

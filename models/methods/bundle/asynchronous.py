@@ -35,11 +35,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, ProblemError, without_needless_digits
-from models.cuts.bounds import enough, tighten_lower_bound
+from models.cuts.bounds import tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction
-from models.cuts.cut_program import project
 from models.cuts.evidence import cut_model
 from models.cuts.late import hoped_for, last_told, row_of, with_exact_upper, with_late_answers
+from models.methods.bundle.farthest import bottom, projected
 from models.methods.bundle.level import BundleServer, BundleState, prox_questions
 from models.methods.certified import is_still
 from models.problem import ServerProblem
@@ -155,8 +155,10 @@ class AsynchronousServer(BundleServer):
         evidence, minimiser = tighten_lower_bound(with_exact_upper(grown, problem, is_away), problem)
         model, hoped = cut_model(evidence, problem), hoped_for(evidence, problem)
         lowest, best = model.value(minimiser.point), hoped.best_point
-        level = lowest + share * max(hoped.upper - lowest, 0.0)
-        found = project(model, best, float(without_needless_digits(np.array(level), problem.gap)), within=enough(hoped))
+        begun, towards = bottom(model, minimiser, hoped)
+        level = begun + share * max(hoped.upper - begun, 0.0)
+        level = float(without_needless_digits(np.array(level), problem.gap))
+        found = projected(model, level, hoped, self._stated(problem), towards)
         evidence = evidence.using(found, problem)
         untold = np.isnan(evidence.risks[hoped.best]) & ~is_away if hoped.best >= 0 else np.zeros(len(ids), bool)
         left = evidence.upper - evidence.lower

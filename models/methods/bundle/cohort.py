@@ -29,15 +29,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import Arrays, FloatArray, without_needless_digits
-from models.cuts.bounds import enough, tighten_lower_bound
+from models.cuts.bounds import tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction, suspected
 from models.cuts.cut_model import ModelPoint
-from models.cuts.cut_program import project
 from models.cuts.evidence import Evidence, cut_model, with_exchange
 from models.cuts.reuse import reused_cuts, without_reused
 from models.methods.bundle.cohort_levels import between, solved_levels
 from models.methods.bundle.cohort_questions import counted_shares, question_of
-from models.methods.bundle.level import bottom
+from models.methods.bundle.farthest import bottom, projected
 from models.methods.certified import CertifiedServer, State, is_still
 from models.methods.protocol import NO_PARAMETERS
 from models.methods.site_answers import ProxCutSite
@@ -136,7 +135,7 @@ class CohortServer(CertifiedServer[CohortState]):
         evidence = _bounded(_recorded(state, problem, answers), problem)
         evidence, model_minimiser = tighten_lower_bound(evidence, problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest, towards = bottom(model, model_minimiser, evidence, problem)
+        lowest, towards = bottom(model, model_minimiser, evidence)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         shares = [min(problem.parameters["level"] * each, _HIGHEST) for each in _SPREAD[: self._questions(problem)]]
         raised = [np.array(lowest + share * max(height - lowest, 0.0)) for share in shares]
@@ -145,7 +144,7 @@ class CohortServer(CertifiedServer[CohortState]):
             return self._around_the_best(state, evidence, problem)
         at: dict[float, ModelPoint] = {}
         for level in solved_levels(levels) if problem.dimension >= _WIDE else levels:
-            at[level] = project(model, best, level, within=enough(evidence), towards=towards)
+            at[level] = projected(model, level, evidence, problem, towards)
             evidence = evidence.using(at[level], problem)
         found = [between(at, level) for level in levels]
         moved = max(float(np.abs(each.point - best).max()) for each in found)

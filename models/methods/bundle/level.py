@@ -30,22 +30,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from models.basics import Arrays, FloatArray, TransportNorm, without_needless_digits
-from models.cuts.bounds import enough, record, tighten_lower_bound
+from models.basics import Arrays, FloatArray, without_needless_digits
+from models.cuts.bounds import record, tighten_lower_bound
 from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, ModelPoint
-from models.cuts.cut_program import project
 from models.cuts.evidence import Evidence, cut_model
 from models.cuts.reuse import reused_cuts, without_reused
-from models.geometry.norms import DUAL_NORM, vector_norm
+from models.methods.bundle.farthest import bottom, projected
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
-from models.problem import REACH, ServerProblem
+from models.problem import ServerProblem
 from models.site_ambiguity.ball import WHOLE_SIMPLEX
 
 _LEAST_WEIGHT = 1e-9
@@ -56,17 +55,10 @@ features being of order one."""
 
 _FEW_HELD = 200
 """Cuts with a multiplier up to which their sums are made as they stand: a sparse matrix costs more to make."""
-_FARTHEST = 16.0
-"""Norm of all classes' planes as one problem, times the mean radius, in parts of the best risk; no farther are asked.
-
-A ball adds its radius times half of the largest plane's norm at least, so a best model is not so far, unless it has
-many planes; and plants refuse what is far beyond (``services.site_agent.limits.questions``)."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples, less whole numbers, are spread over 0 to 1, each far from those before it."""
 _SAME = 1e-11
 """Share of the risk by which two of its figures differ that are the same but for rounding."""
-_APART = 1e-3
-"""Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +74,13 @@ class BundleState(PointState):
 
 @dataclass(frozen=True)
 class BundleServer(PointServer[BundleState]):
-    """Server half of the level bundle, with or without prox cuts."""
+    """Server half of the level bundle, with or without prox cuts.
+
+    ``ball``: whether the risks that the sites answer are over their balls.
+    """
 
     prox_cuts: bool
+    ball: bool = field(default=True, kw_only=True)
     state = BundleState
     per_site: ClassVar[tuple[str, ...]] = ("centre", "penalty")
     partial_sums = True
@@ -132,11 +128,11 @@ class BundleServer(PointServer[BundleState]):
         """Add the cuts, bound the optimum, project the best point on the level set."""
         evidence, model_minimiser = tighten_lower_bound(record(state.evidence, problem, state.point, answers), problem)
         model, best = cut_model(evidence, problem), evidence.best_point
-        lowest, towards = bottom(model, model_minimiser, evidence, problem)
+        lowest, towards = bottom(model, model_minimiser, evidence)
         height = evidence.upper if math.isfinite(evidence.upper) else model.value(best)
         level = lowest + problem.parameters["level"] * max(height - lowest, 0.0)
         level = float(without_needless_digits(np.array(level), problem.gap))
-        found = project(model, best, level, within=enough(evidence), towards=towards)
+        found = projected(model, level, evidence, self._stated(problem), towards)
         evidence = evidence.using(found, problem)
         still = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
         stagnated = still or _is_lowest(model, model_minimiser, evidence)
@@ -144,6 +140,13 @@ class BundleServer(PointServer[BundleState]):
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
         return BundleState(evidence, point, *prox_questions(model, found, best, problem), stagnated=stagnated)
+
+
+    def _stated(self, problem: ServerProblem) -> ServerProblem:
+        """The problem whose risks the sites answer."""
+        if self.ball:
+            return problem
+        return replace(problem, sites=tuple(replace(each, radius=0.0) for each in problem.sites))
 
 
 @dataclass(frozen=True)
@@ -161,40 +164,6 @@ class WorstSiteServer(BundleServer):
     def carried_proof(self, state: BundleState, problem: ServerProblem) -> CarriedProof | None:
         """As the bundle, on the whole simplex."""
         return super().carried_proof(state, replace(problem, mixture=WHOLE_SIMPLEX))
-
-
-def bottom(
-    model: CutModel, minimiser: ModelPoint, evidence: Evidence, problem: ServerProblem
-) -> tuple[float, FloatArray | None]:
-    """Value from which levels are counted, and a point (D,) at it; where the minimum was missed the proven bound, None.
-
-    Few cuts, as at a champion of which nothing else is known, may be flat for ever, and the least of them so far away
-    that rounding puts it above the best point. That one would then be at every level: asked again, and no end.
-
-    A few nearly flat ones, as of classes that no plane tells apart, have their least at weights of some 1e5. Levels
-    that are counted from there lie as far, where no plant of a cohort answers: the way there ends within the reach.
-    So it does of all classes as one problem, whose cuts say nothing of the norm that the ball adds to their risk.
-    """
-    lowest, at_best = model.value(minimiser.point), model.value(evidence.best_point)
-    missed = lowest > at_best and at_best - evidence.lower > _APART * at_best
-    if missed:
-        return evidence.lower, None
-    best, way = evidence.best_point, minimiser.point - evidence.best_point
-    share = _share(way, best, REACH, "linf")
-    radius = float(sum(site.weight * site.radius for site in problem.sites))
-    if problem.joint and radius > 0:
-        farthest = _FARTHEST * evidence.upper / radius
-        share = min(share, _share(way, best, farthest, DUAL_NORM[problem.transport_norm]))
-    if share >= 1.0 or lowest >= at_best:
-        return lowest, minimiser.point
-    nearer = best + share * way
-    return model.value(nearer), nearer
-
-
-def _share(way: FloatArray, best: FloatArray, reach: float, norm: TransportNorm) -> float:
-    """Share of a way (D,) from the best point that is within the reach, or no longer than twice the best point's."""
-    length, far = float(vector_norm(way, norm)), float(vector_norm(best, norm))
-    return max(reach, 2.0 * far) / length if length > 0 else 1.0
 
 
 def _is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:

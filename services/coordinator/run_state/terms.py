@@ -86,7 +86,6 @@ def server_problem(run: Run, asset_type: AssetType) -> ServerProblem:
         fit_intercept=plan.spec.fit_intercept and objective is None and joint is None,
         gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
         mixture=plan.mixture.ball, box=method.place(plan.spec.support_kind) == "box",
-        joint=joint is not None,
     )
 
 

@@ -14,7 +14,9 @@ From below, whatever the rows are:
   ``min(1, radius / D) min(L(R/2), L(-R/2))`` for a regression.
 
 A question whose floor is above ``limit r(0)`` is refused; ``limit`` stands for ``1 / a`` and what lies between a trial
-point and the optimum. A problem without a ball, and a polytope, have no such floor.
+point and the optimum. F(0) is known here by r(0) where classes are told apart; of targets r(0) may be next to nothing
+at one site alone, so it counts for no less than that of the largest targets. A problem without a ball, and a polytope,
+have no such floor.
 
 **Nearness.** A risk changes by at most ``c max_x |<x, d> + d_b| + radius c ||d||_*`` over a step d, x in the box that
 holds all rows there can be. Where that is less than a share of the spread of the risks that the run has asked of late,
@@ -132,12 +134,20 @@ def check_steepness(points: FloatArray, heads: Heads, limit: float) -> None:
     """Raise :class:`Refusal` where a head's weights (K, D) are steeper than ``limit`` allows."""
     for head, (weights, problem) in enumerate(zip(points, heads.problems, strict=True)):
         floor = risk_floor(weights, problem)
-        if floor > 0 and floor > limit * _doubled(heads.at_zero[head]):
+        at_zero = max(float(heads.at_zero[head]), _others_at_zero(problem))
+        if floor > 0 and floor > limit * _doubled(at_zero):
             raise Refusal(
                 "question_refused",
                 f"head {head} is asked at weights whose risk is {floor:.3g} at least for any rows, "
-                f"that of zero weights is {heads.at_zero[head]:.3g}: a robust optimum is not that steep",
+                f"that of zero weights is {at_zero:.3g}: a robust optimum is not that steep",
             )
+
+
+def _others_at_zero(problem: SiteProblem) -> float:
+    """What the risk of zero weights may be at sites with other targets in [-1, 1]; of classes: as here, so 0."""
+    if problem.spec.loss.task == "classification":
+        return 0.0
+    return float(problem.spec.loss.value(np.array([_LARGEST_SCORE, -_LARGEST_SCORE])).max())
 
 
 def check_sums(weights: Sequence[FloatArray], heads: Heads) -> None:

@@ -109,18 +109,3 @@ def test_what_single_answers_prove_of_no_weights_but_near_ones_is_carried(
     unproven = carried_proof(replace(evidence, lower=0.0, upper=0.95, best=0), problem)
     assert unproven is not None
     assert unproven.lower == pytest.approx(0.9 - fall * (4096.0 + size) if proven else 0.0, abs=1e-6)
-
-
-@pytest.mark.parametrize(("third", "said"), [(0.0, 0.9 - 4097 * 1e-14), (0.5, 0.9)])
-def test_where_no_row_has_a_say_in_a_weight_what_rounding_leaves_of_its_slope_is_charged(
-    third: float, said: float
-) -> None:
-    """``max(9/10 + w_1, 9/10 - w_1) + 1e-14 w_2``: enclosed arithmetic proves nothing of all weights; with
-    ``9/10 + |w_2| / 2`` among the cuts it does."""
-    problem = problem_of()
-    evidence, best = Evidence.empty(problem), np.zeros(3)
-    others = ([0.0, third, third], [0.0, -third, -third], [0.0, 0.0, third]) if third else ()
-    for slope in ([1.0, 1e-14, 0.0], [-1.0, 1e-14, 0.0], *others):
-        evidence = record(evidence, problem, best, {name: answer_of(0.9, slope) for name in NAMES})
-    told = carried_proof(replace(evidence, lower=0.9, upper=0.95, best=0), problem)
-    assert told is not None and told.lower == pytest.approx(said, rel=0, abs=1e-11)

@@ -9,7 +9,7 @@ import pytest
 
 from services.verification.certificate_file import CertificateFile
 from services.verification.charges import REACH
-from services.verification.proof import NotProvenError, Proof, verify
+from services.verification.proof import NotProvenError, Proof, proven_lower, verify
 from tests.services.verification.test_tilt_charge import one_site
 
 
@@ -53,3 +53,24 @@ def test_where_it_is_proven_of_all_weights_no_reach_is_said() -> None:
     certificate, head = one_site(bounding, np.full(4, 0.9), np.zeros(2), shares, shares)
     proven = replace(certificate, heads=(replace(head, lower=0.8),), lower=0.8, gap=1.0 / 9.0)
     assert not said_of_weights(verify(proven))
+
+
+def test_a_risk_of_zero_is_zero() -> None:
+    """Enclosed arithmetic leaves the least of all numbers in place of a sum of zeros."""
+    flat, zeros = np.zeros((2, 1)), np.zeros(2)
+    certificate, head = one_site(flat, zeros, np.ones(1), np.full(2, 0.5), np.full(2, 0.5))
+    sites = ("plant-0", "plant-1")
+    two = replace(
+        certificate, site_ids=sites, site_weights=np.full(2, 0.5), radii=zeros, label_flip_costs=np.ones(2), gap=0.0,
+        mixture_radius=0.1, heads=(replace(head, risks=zeros, mixture=np.full(2, 0.5), site=np.arange(2)),),
+    )
+    for radius in (0.0, 0.1):
+        proof = verify(replace(two, mixture_radius=radius))
+        assert proof.upper <= 1e-300 and proof.lower == proof.gap == 0.0
+
+
+def test_what_is_proven_of_a_lower_bound_is_told_without_a_claim_above_it() -> None:
+    """A part of what is claimed, as it is proven; and no more than is claimed."""
+    (low,) = proven_lower(claimed(0.95, [0.0, 3.0], fall=1e-6))
+    assert 0.89 < low < 0.9
+    assert proven_lower(claimed(0.5, [0.0, 3.0], fall=1e-9)) == pytest.approx((0.5,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from models.basics import FloatArray, TransportNorm
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.evidence import Evidence
 from models.methods.answer_arrays import cut_answer, minorant
-from models.methods.bundle.level import BundleServer, bottom
+from models.methods.bundle.farthest import bottom, projected
+from models.methods.bundle.level import BundleServer
 from models.methods.catalogue import get_method
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
 from models.simulation.federation import Training, train
@@ -60,7 +63,7 @@ def test_levels_are_counted_from_below_the_best_point(lower: float, far: bool) -
     model = one_site_model(slopes, 1.0 - float(slopes[0] @ best))
     evidence = Evidence.empty(terms)
     grown = Evidence(**{**vars(evidence), "points": best[None], "upper": 1.0, "lower": lower, "best": 0})
-    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
+    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown)
     if far and lower == 0.0:
         assert lowest == lower and towards is None
     else:  # found, or no more than the last digits are left: to go below the least of the cuts would lead nowhere
@@ -68,36 +71,47 @@ def test_levels_are_counted_from_below_the_best_point(lower: float, far: bool) -
 
 
 @pytest.mark.parametrize("size, within", [(1.0, 4096.0), (1e4, 2e4)])
-def test_levels_lie_where_a_question_may_be_asked(size: float, within: float) -> None:
-    """A cut that is nearly flat has its least at weights of 5e5, or of twice as far as where the best point is."""
+def test_questions_lie_within_the_reach(size: float, within: float) -> None:
+    """A cut that is nearly flat is at its level at weights of 2.5e5; no farther than twice as far as the best point."""
     terms = ServerProblem(1, (SiteTerms("cohort-1", 1.0, 0.1, 1.0),), "l2", fit_intercept=True)
-    best, minimiser = np.array([0.0, size]), np.array([0.0, -5e5])
-    model = one_site_model(np.array([[0.0, 2e-6]]), 1.0)
+    best, model = np.array([0.0, size]), one_site_model(np.array([[0.0, 2e-6]]), 1.0)
     grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.02, "lower": 0.0, "best": 0})
-    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
-    assert towards is not None and lowest == model.value(towards) < model.value(best)
-    np.testing.assert_allclose(towards, [0.0, size - within])
+    found = projected(model, 0.5, grown, terms)
+    np.testing.assert_allclose(found.point, [0.0, size - within])
 
 
-@pytest.mark.parametrize("joint, radius, norm, size, away", [
-    (True, 0.1, "l1", 0.0, 163.2), (True, 0.1, "l2", 0.0, 163.2 / 2**0.5), (True, 0.1, "linf", 0.0, 81.6),
-    (True, 0.1, "l2", 300.0, 600.0),
-    (True, 0.0, "l2", 0.0, 2000.0), (False, 0.1, "l2", 0.0, 2000.0), (True, 1e-4, "l2", 0.0, 2000.0),
+@pytest.mark.parametrize("box, radii, norm, size, away", [
+    (False, (0.1,), "l1", 0.0, 163.2), (False, (0.1,), "l2", 0.0, 163.2 / 2**0.5), (False, (0.1,), "linf", 0.0, 81.6),
+    (False, (0.1,), "l2", 300.0, 600.0), (False, (0.01, 0.1), "l1", 0.0, 163.2),
+    (False, (0.0,), "l2", 0.0, 4096.0), (False, (1e-4,), "l2", 0.0, 4096.0), (True, (0.0,), "l2", 0.0, 4096.0),
+    (True, (0.1,), "l1", 0.0, 326.4), (True, (0.1,), "l2", 0.0, 326.4 / 2**0.5), (True, (0.1,), "linf", 0.0, 163.2),
+    (True, (16.0,), "l1", 0.0, 16.32),
 ])
-def test_planes_of_all_classes_are_asked_where_the_ball_lets_them_lie(
-    joint: bool, radius: float, norm: TransportNorm, size: float, away: float
+def test_questions_lie_where_a_ball_lets_a_best_model_be(
+    box: bool, radii: tuple[float, ...], norm: TransportNorm, size: float, away: float
 ) -> None:
-    """Their cuts have no norm, so the least of a flat one is far off, where plants answer nothing any more.
+    """Cuts that say nothing of the ball are all but flat, and their levels far off, where plants answer nothing.
 
-    Sixteen times the best risk of 1.02, by the radius; where the best point is far already, twice as far as that.
+    Sixteen times the best risk of 1.02, by the largest radius; where the best point is far, twice as far as that.
     """
-    terms = ServerProblem(2, (SiteTerms("a", 1.0, radius, 1.0),), norm, fit_intercept=False, joint=joint)
-    best, minimiser = np.full(2, size), np.full(2, size - 2000.0)
-    model = one_site_model(np.array([[1e-5, 1e-5]]), 1.0)
+    sites = tuple(SiteTerms(f"plant-{k}", 1.0 / len(radii), radius, 1.0) for k, radius in enumerate(radii))
+    terms = ServerProblem(2, sites, norm, fit_intercept=False, box=box)
+    best, model = np.full(2, size), one_site_model(np.array([[1e-5, 1e-5]]), 1.0)
     grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.02, "lower": 0.0, "best": 0})
-    lowest, towards = bottom(model, ModelPoint(minimiser, np.ones(1), 0.0, np.ones(1)), grown, terms)
-    assert towards is not None and lowest == model.value(towards)
-    np.testing.assert_allclose(towards, size - away)
+    found = projected(model, 0.7, grown, terms)
+    np.testing.assert_allclose(found.point, size - away)
+
+
+def test_a_weight_that_no_cut_bounds_keeps_no_question_near() -> None:
+    """What is least lies far along the second weight, and the level near along the first: that is asked."""
+    terms = ServerProblem(2, (SiteTerms("a", 1.0, 0.1, 1.0),), "l2", fit_intercept=False)
+    model = one_site_model(np.array([[1.0, 1e-9], [0.0, 1e-9]]), 1.0)
+    model = replace(model, offset=np.array([1.0, 0.0]), n_features=2)
+    grown = Evidence(
+        **{**vars(Evidence.empty(terms)), "points": np.zeros((1, 2)), "upper": 1.0, "lower": 0.0, "best": 0}
+    )
+    found = projected(model, 0.5, grown, terms, towards=np.array([-1.0, -1e9]))
+    np.testing.assert_allclose(found.point, [-0.5, 0.0], atol=1e-6)
 
 
 @pytest.mark.parametrize("prox_cuts", [False, True])

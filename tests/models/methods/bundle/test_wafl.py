@@ -160,6 +160,22 @@ def test_kin_ignore_the_radius_and_order_as_their_mixtures_do() -> None:
     assert worst.certificate.upper == pytest.approx(max(worst.site_risks.values()), rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["standard", "afl", "drfa-exact"])
+def test_a_radius_that_is_ignored_bounds_no_question(name: str) -> None:
+    """Best weights of 50 under a loss of some thousandths; a ball of radius 100 would let none be beyond .2."""
+    found = []
+    for radius in (100.0, 0.0):
+        sites = drawn_sites("l2", 1.0, radius, "hinge")
+        apart = {
+            each: replace(site, features=0.02 * site.features, labels=np.where(site.features[:, 0] > 0.5, 1.0, -1.0))
+            for each, site in sites.items()
+        }
+        found.append(train(apart, method=name, gap=1e-3, max_rounds=40))
+    ignored, bare = found
+    assert ignored.n_rounds == bare.n_rounds
+    np.testing.assert_array_equal(ignored.weights, bare.weights)
+
+
 def test_refused_in_one_line() -> None:
     sites = drawn_sites()
     unlike = {**sites, "site-1": replace(sites["site-1"], spec=replace(sites["site-1"].spec, label_flip_cost=2.0))}

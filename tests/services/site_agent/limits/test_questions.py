@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from models.geometry.supports import BoxSupport
+from models.losses.base import Loss
 from models.losses.catalogue import get_loss
 from models.losses.joint import CrammerSinger
+from models.losses.regression import EpsilonInsensitive, Huber, Pinball
 from models.problem import RobustSpec, SiteProblem
 from models.worst_case.risk import site_risk
 from services.site_agent.limits.questions import (
@@ -205,16 +207,21 @@ def test_all_classes_as_one_problem_have_a_floor_and_a_largest_change_that_hold(
         check_steepness(1e4 * at[None], heads(site), 10.0)
 
 
-def test_what_is_steep_goes_by_the_risk_of_zero_weights_however_small_that_is() -> None:
+@pytest.mark.parametrize(
+    ("loss", "largest"), [(Huber(1.0), 0.5), (Pinball(0.9), 0.9), (Pinball(0.1), 0.9), (EpsilonInsensitive(0.1), 0.9)]
+)
+def test_of_targets_what_is_steep_goes_by_the_largest_there_may_be_however_small_a_sites_own_are(
+    loss: Loss, largest: float
+) -> None:
+    """A site whose targets are all next to 0 is asked at weights that others need."""
     site = problem("huber", radius=0.1, label_flip_cost=np.inf)
-    small = SiteProblem(site.features, 1e-3 * site.labels, site.spec)
-    weights = np.array([[2.0, 0.0, 0.0, 0.0]])
-    at_zero = float(heads(small).at_zero[0])
-    assert at_zero < 0.01 < risk_floor(weights[0], small) < 1.0
-    limit = 0.5 * risk_floor(weights[0], small) / at_zero
-    check_steepness(weights, heads(small), 4.0 * limit)
+    small = SiteProblem(site.features, 1e-3 * site.labels, replace(site.spec, loss=loss))
+    assert float(heads(small).at_zero[0]) < 0.01
+    unit = np.array([[1.0, 0.0, 0.0, 0.0]])
+    most = 10.0 * 2.0 ** np.ceil(np.log2(largest)) / risk_floor(unit[0], small)
+    check_steepness(0.99 * most * unit, heads(small), 10.0)
     with pytest.raises(Refusal, match="not that steep"):
-        check_steepness(weights, heads(small), limit)
+        check_steepness(1.01 * most * unit, heads(small), 10.0)
 
 
 @pytest.mark.parametrize("intercept_alone", [True, False])
