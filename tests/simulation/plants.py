@@ -72,6 +72,7 @@ class Plant:
     keys: list[str] = field(default_factory=list)
     asset_type: AssetType = RIG
     revisions: list[str] = field(default_factory=list)
+    _seen: dict[int, Dataset] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._draw = self.world.stream(f"rows of {self.site_id}")
@@ -88,6 +89,9 @@ class Plant:
 
         Where rows come and go by groups, half of the times a few rows are others, and all else stays.
         """
+        if self.revisions and self.policy.min_new_rows > 1 and self.exposure.exists():
+            newest = len(self.revisions) - 1
+            self._seen[newest] = self.seen(newest)
         if self.revisions and self.policy.min_new_rows > 1 and self._groups.random() < 0.5:
             draw, lines = self._groups, self.revisions[-1].splitlines()
             numbers = draw.sample(range(ROWS), draw.randint(1, 5))
@@ -102,7 +106,12 @@ class Plant:
         (self.folder / "rows.csv").write_text(self.revisions[-1])
 
     def seen(self, revision: int) -> Dataset:
-        """Rows of a revision that a run sees, or saw when it was the newest: groups change so that this stays."""
+        """Rows of a revision that a run sees, or saw when it was the newest.
+
+        Rows that waited then, in parts of their own, may since be in one group, and be seen if they came back alone.
+        """
+        if revision in self._seen:
+            return self._seen[revision]
         path = self.folder / "looked-at.csv"
         path.write_text(self.revisions[revision])
         dataset = build_dataset(read(CsvSource(kind="csv", path=path), self.asset_type), self.asset_type)
