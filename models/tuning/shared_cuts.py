@@ -28,6 +28,7 @@ import numpy as np
 from models.basics import Arrays, FloatArray, without_needless_digits
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise, project
+from models.cuts.farthest import Farthest
 from models.geometry.norms import dual_norm
 from models.problem import SiteTerms
 from models.site_ambiguity.ball import MixtureBall, worst_mixture
@@ -114,7 +115,12 @@ class SharedCuts:
         found = project(model, near, lowest + _LEVEL * max(height - lowest, 0.0)).point
         if basis is not None:
             found = np.append(basis @ found[: basis.shape[1]], found[basis.shape[1] :])
+        found = self._farthest(candidate).drawn_in(found, best, upper)
         return Step(without_needless_digits(found, DIGITS), best, max(gap, 0.0))
+
+    def _farthest(self, candidate: Candidate) -> Farthest:
+        radius = candidate.radius * max(site.radius for site in self.terms.sites)
+        return Farthest(self.n_features, radius, self.terms.transport_norm, box=not self.terms.unbounded)
 
     def model(self, candidate: Candidate) -> CutModel:
         """Cut model of a candidate's risk from every cut that holds for it."""

@@ -39,7 +39,7 @@ from models.cuts.bounds import tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction
 from models.cuts.evidence import cut_model
 from models.cuts.late import hoped_for, last_told, row_of, with_exact_upper, with_late_answers
-from models.methods.bundle.farthest import bottom, projected
+from models.methods.bundle.asked_level import bottom, projected
 from models.methods.bundle.level import BundleServer, BundleState, prox_questions
 from models.methods.certified import is_still
 from models.problem import ServerProblem

@@ -34,9 +34,9 @@ from models.cuts.contradiction import Contradiction, find_contradiction, suspect
 from models.cuts.cut_model import ModelPoint
 from models.cuts.evidence import Evidence, cut_model, with_exchange
 from models.cuts.reuse import reused_cuts, without_reused
+from models.methods.bundle.asked_level import bottom, projected
 from models.methods.bundle.cohort_levels import between, solved_levels
 from models.methods.bundle.cohort_questions import counted_shares, question_of
-from models.methods.bundle.farthest import bottom, projected
 from models.methods.certified import CertifiedServer, State, is_still
 from models.methods.protocol import NO_PARAMETERS
 from models.methods.site_answers import ProxCutSite

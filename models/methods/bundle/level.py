@@ -41,7 +41,7 @@ from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.evidence import Evidence, cut_model
 from models.cuts.reuse import reused_cuts, without_reused
-from models.methods.bundle.farthest import bottom, projected
+from models.methods.bundle.asked_level import bottom, projected
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import ServerProblem

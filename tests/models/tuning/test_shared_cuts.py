@@ -94,3 +94,19 @@ def test_the_floor_of_a_site_is_its_largest_norm_weight_whenever_it_was_told() -
     for weights in ((0.01, 0.04), (0.015, 0.02), (0.005, 0.03)):
         pool.add(candidate, np.array([0.3, -0.2, 0.1]), told((0.2, 0.8), weights))
     assert pool.model(candidate).floor.tolist() == [0.015, 0.04]
+
+
+@pytest.mark.parametrize(("unbounded", "farthest"), [(True, 16.0 / 0.15), (False, 2 * 16.0 / 0.15)])
+def test_a_candidate_asks_no_farther_than_its_own_ball_lets_its_best_weights_be(
+    unbounded: bool, farthest: float
+) -> None:
+    """A cut that is all but flat is at its level at weights of 3e4; three times .05 is the largest radius."""
+    terms = TuningTerms(
+        tuple(SiteTerms(f"site-{k}", 0.5, radius, 1.0) for k, radius in enumerate(RADII)), get_loss("hinge"), "linf",
+        fit_intercept=True, unbounded=unbounded,
+    )
+    pool = SharedCuts(terms, 1)
+    one = np.array(1.0)
+    flat = {"risk": one, "cut_height": one, "slope": np.array([1e-5, 0.0]), "norm_weight": 0.0 * one}
+    pool.add(CANDIDATE, np.zeros(2), {f"site-{k}": flat for k in range(2)})
+    np.testing.assert_allclose(pool.step(CANDIDATE).point, [-farthest, 0.0], rtol=1e-2, atol=1e-6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models.cuts.cut_model import ModelPoint
 from models.cuts.cut_program import minimise, project
 from models.geometry.norms import DUAL_NORM, dual_norms
-from models.methods.bundle import cohort, farthest
+from models.methods.bundle import asked_level, cohort
 from models.methods.bundle.cohort_levels import between, solved_levels
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
@@ -67,7 +67,7 @@ def test_many_weights_take_four_projections_for_six_questions(monkeypatch: pytes
         counted.append(given[2])
         return project(*given, **terms)
 
-    monkeypatch.setattr(farthest, "project", counting)
+    monkeypatch.setattr(asked_level, "project", counting)
     monkeypatch.setattr(cohort, "_WIDE", 25)
     few = train(sites, method="cohort-bundle", gap=1e-3, max_rounds=40)
     per_round = len(counted) / few.n_rounds

@@ -12,8 +12,8 @@ from models.basics import Arrays
 from models.cuts import cut_model
 from models.cuts.contradiction import find_contradiction
 from models.cuts.evidence import Evidence, with_answers, with_exchange
+from models.methods.bundle import asked_level, level
 from models.methods.bundle import cohort as cohort_module
-from models.methods.bundle import farthest, level
 from models.solvers import active_set, conic_interior_point
 from tests.models.methods.bundle.cohort_run import FOUR, MakeSites, Run, ServerView, plants_of, shapes_of, view
 
@@ -95,7 +95,7 @@ def test_copies_of_cuts_are_looked_for_once_for_all_levels(
     for _ in range(3):
         run.round()
     answers = answers_of(run)
-    calls, projected = counted(monkeypatch, cut_model, "distinct_cuts"), counted(monkeypatch, farthest, "project")
+    calls, projected = counted(monkeypatch, cut_model, "distinct_cuts"), counted(monkeypatch, asked_level, "project")
     run.server.step(run.state, run.problem, answers)
     assert len(projected) == 6 and len(calls) == 2
 

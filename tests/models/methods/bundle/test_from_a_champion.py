@@ -11,7 +11,7 @@ from models.basics import FloatArray, TransportNorm
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.evidence import Evidence
 from models.methods.answer_arrays import cut_answer, minorant
-from models.methods.bundle.farthest import bottom, projected
+from models.methods.bundle.asked_level import bottom, projected
 from models.methods.bundle.level import BundleServer
 from models.methods.catalogue import get_method
 from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
