@@ -89,7 +89,7 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
         weights=near, risks=evidence.risks[evidence.best], mixture=found.mixture, site=cuts.cut_site.astype(np.intp),
         offset=cuts.cut_offset, slope=cuts.cut_slope, norm_weight=cuts.cut_norm_weight, swing=cuts.cut_swing,
         multipliers=proof.multipliers[keep], around=proof.around[keep], rounds=cuts.cut_round,
-        upper=evidence.upper, lower=_without_last_digits(evidence, proof.bound), ball=problem.mixture,
+        upper=evidence.upper, lower=_told(evidence, problem, proof.bound), ball=problem.mixture,
         sites=problem.sites, centred=None if centred is None else centred[keep], spare=~used[keep],
     )
 
@@ -99,9 +99,13 @@ def last_digits(upper: float, lower: float) -> float:
     return max(_LAST_DIGITS * upper, _OF_THE_GAP * (upper - lower))
 
 
-def _without_last_digits(evidence: Evidence, proven: float) -> float:
-    """The bound of the evidence, or what is ``proven`` where that is more, or no more than last digits less."""
-    return min(proven, evidence.upper) if proven >= _least(evidence) else evidence.certificate.lower
+def _told(evidence: Evidence, problem: ServerProblem, proven: float) -> float:
+    """The bound of the evidence, or what is ``proven`` at the end: where no more than last digits are missing from it.
+
+    Where the bounds are not as near as was wanted, what is proven whatever is missing: others can check that.
+    """
+    tells = proven >= _least(evidence) or (proven > 0.0 and not _ended(evidence, problem))
+    return min(proven, evidence.upper) if tells else evidence.certificate.lower
 
 
 def _ended(evidence: Evidence, problem: ServerProblem) -> bool:

@@ -16,6 +16,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from models.basics import FloatArray, TransportNorm
 from models.geometry.norms import DUAL_NORM, vector_norm
 from models.problem import REACH
@@ -28,13 +30,15 @@ _FARTHEST = 16.0
 class Farthest:
     """How large the weights of a question may be: of ``n_features`` features, with ``radius`` the largest of the sites.
 
-    ``box``: the features live in one, so weights cost by what the score can change by there.
+    ``box``: the features live in one, so weights cost by what the score can change by there. ``reach``: the largest
+    absolute weight of which answers are true (``models.problem.ServerProblem``); none is asked beyond it.
     """
 
     n_features: int
     radius: float
     transport_norm: TransportNorm
     box: bool = False
+    reach: float = math.inf
 
     def drawn_in(self, point: FloatArray, best: FloatArray, upper: float) -> FloatArray:
         """The point (D,), or as far on the way to it from the best one, of risk ``upper``, as questions go."""
@@ -42,7 +46,9 @@ class Farthest:
         for norm, farthest, length in self._limits(upper):
             long, far = (float(vector_norm(each[:length], norm)) for each in (way, best))
             share = min(share, max(farthest, 2.0 * far) / long if long > 0 else 1.0)
-        return point if share >= 1.0 else best + share * way
+        if math.isfinite(self.reach) and way.any():
+            share = min(share, float(((self.reach - np.sign(way) * best)[way != 0] / np.abs(way[way != 0])).min()))
+        return point if share >= 1.0 else best + max(share, 0.0) * way
 
     def _limits(self, upper: float) -> Iterator[tuple[TransportNorm, float, int | None]]:
         """A norm, how large that of the first so many weights may be, and how many; None: all."""

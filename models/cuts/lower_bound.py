@@ -145,6 +145,10 @@ def _bound(model: CutModel, cuts: FloatArray, reference: FloatArray, around: Flo
         charge = intercept_charge(model, cuts, slope[model.n_features :], reference, support)
     else:
         left, height = 1.0, model.weighted_height(cuts, reference)
-        charge = min(tilt_charge(model, around, slope, reference), reach_charge(model, cuts, slope, reference))
+        charge = tilt_charge(model, around, slope, reference)
+        # Of weights within the reach all of the slope is charged from zero on, wherever the reference is.
+        zero = np.zeros_like(reference)
+        within_reach = model.weighted_height(cuts, zero) - reach_charge(model, cuts, slope, zero)
+        height, charge = (height, charge) if height - charge >= within_reach else (within_reach, 0.0)
     rounding = 8 * _EPS * float(cuts @ (np.abs(model.offset) + np.abs(model.slope) @ np.abs(reference)))
     return max(0.0, left * (height - charge - rounding))

@@ -21,9 +21,9 @@ leaves is charged over these w alone:
   ``L = ||R x||_1 <= 2 (U - c' - <v', u>) + |<v', w - u>|``. Any P with ``E = I - P R``, ``e = ||E||_inf < 1``, gives
   ``max|x| <= k L`` for ``k = max|P| / (1 - e)``, and of any slope v, from ``x = P R x + E x``,
   ``|<v, w - u>| <= p(v) L`` with ``p(v) = max|P' v| + e k ||v||_1``. Where ``p(v') < 1``, v takes off at most
-  ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted. From sums v takes
-  off no more than ``sum_p |v_p| (REACH + |u_p|)`` either; nor does it from single answers where that is asked, as for
-  cuts that are flat but for rounding along weights which no row has a say in: over all weights they prove nothing.
+  ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted. From sums ``c``
+  less ``sum_p |v_p| REACH`` is a bound as well; so it is from single answers where that is asked, as for cuts that are
+  flat but for rounding along weights which no row has a say in: over all weights they prove nothing.
 """
 
 from __future__ import annotations
@@ -148,11 +148,10 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, withi
     else:
         if head.norm_weight.any():
             return 0.0
-        charge = 0.0
-        if slope.size.any():
-            tilt = tilt_charge(certificate, head, slope, sides, mixture, upper)
-            charge = min(tilt, reach_charge(slope, head.weights)) if near else tilt
+        charge = tilt_charge(certificate, head, slope, sides, mixture, upper) if slope.size.any() else 0.0
         bound = down((constant + along(slope, head.weights)).low - charge)
+        if near:
+            bound = max(bound, down(constant.low - reach_charge(slope)))
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 
 

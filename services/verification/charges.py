@@ -117,9 +117,9 @@ def tilt_charge(
     return float(up(up(np.array(_passed(slope, inverse[:d], slack) * above)) / down(np.array(1.0 - share))))
 
 
-def reach_charge(slope: Interval, weights: Floats) -> float:
-    """What a slope v (D,) can take off from the weights to any within the reach."""
-    return float(dot(slope.size, up(REACH + np.abs(weights))).high)
+def reach_charge(slope: Interval) -> float:
+    """What a slope v (D,) can take off from zero to any weights within the reach."""
+    return float(dot(slope.size, np.full(slope.size.shape, REACH)).high)
 
 
 def _passed(slope: Interval, inverse: Floats, slack: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from models.basics import FloatArray
@@ -12,6 +13,8 @@ from models.cuts.evidence import Evidence
 from models.cuts.farthest import Farthest
 from models.problem import ServerProblem
 
+_SAME = 1e-11
+"""Share of the risk by which two of its figures differ that are the same but for rounding."""
 _APART = 1e-3
 """Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
@@ -41,5 +44,14 @@ def projected(
     best = evidence.best_point
     found = project(model, best, level, within=enough(evidence), towards=towards)
     radius = max(site.radius for site in problem.sites)
-    farthest = Farthest(problem.n_features, radius, problem.transport_norm, problem.box)
+    farthest = Farthest(problem.n_features, radius, problem.transport_norm, problem.box, problem.reach)
     return replace(found, point=farthest.drawn_in(found.point, best, evidence.upper))
+
+
+def is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:
+    """Whether no point of the model is below the best risk but for rounding: no question can lead any further.
+
+    It is proven then, unless the cuts are flat but for rounding, as at zero weights that are the best ones.
+    """
+    apart = abs(evidence.upper - model.value(minimiser.point))
+    return math.isfinite(evidence.upper) and apart <= _SAME * evidence.upper

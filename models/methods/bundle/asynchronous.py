@@ -39,7 +39,7 @@ from models.cuts.bounds import tighten_lower_bound
 from models.cuts.contradiction import Contradiction, find_contradiction
 from models.cuts.evidence import cut_model
 from models.cuts.late import hoped_for, last_told, row_of, with_exact_upper, with_late_answers
-from models.methods.bundle.asked_level import bottom, projected
+from models.methods.bundle.asked_level import bottom, is_lowest, projected
 from models.methods.bundle.level import BundleServer, BundleState, prox_questions
 from models.methods.certified import is_still
 from models.problem import ServerProblem
@@ -171,6 +171,7 @@ class AsynchronousServer(BundleServer):
             idle = open_round == 0
             centre, penalty = np.where(idle[:, None], centres, centre), np.where(idle, penalties, penalty)
         still = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
+        still = still or is_lowest(model, minimiser, hoped)
         return AsynchronousState(
             evidence, point, centre, penalty, open_round=open_round, missing=untold.astype(np.float64),
             away=is_away.astype(np.float64), settled=settled, stagnated=still and not untold.any(),

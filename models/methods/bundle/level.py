@@ -41,7 +41,7 @@ from models.cuts.carried_proof import CarriedProof
 from models.cuts.cut_model import CutModel, ModelPoint
 from models.cuts.evidence import Evidence, cut_model
 from models.cuts.reuse import reused_cuts, without_reused
-from models.methods.bundle.asked_level import bottom, projected
+from models.methods.bundle.asked_level import bottom, is_lowest, projected
 from models.methods.certified import PointServer, PointState, is_still
 from models.methods.site_answers import ProxCutSite, RiskSite
 from models.problem import ServerProblem
@@ -57,8 +57,6 @@ _FEW_HELD = 200
 """Cuts with a multiplier up to which their sums are made as they stand: a sparse matrix costs more to make."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples, less whole numbers, are spread over 0 to 1, each far from those before it."""
-_SAME = 1e-11
-"""Share of the risk by which two of its figures differ that are the same but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ class BundleServer(PointServer[BundleState]):
         found = projected(model, level, evidence, self._stated(problem), towards)
         evidence = evidence.using(found, problem)
         still = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
-        stagnated = still or _is_lowest(model, model_minimiser, evidence)
+        stagnated = still or is_lowest(model, model_minimiser, evidence)
         point = not_again(without_needless_digits(found.point, problem.gap), evidence)
         if not (self.prox_cuts and found.level_price > 0):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
@@ -164,15 +162,6 @@ class WorstSiteServer(BundleServer):
     def carried_proof(self, state: BundleState, problem: ServerProblem) -> CarriedProof | None:
         """As the bundle, on the whole simplex."""
         return super().carried_proof(state, replace(problem, mixture=WHOLE_SIMPLEX))
-
-
-def _is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:
-    """Whether no point of the model is below the best risk but for rounding: no question can lead any further.
-
-    It is proven then, unless the cuts are flat but for rounding, as at zero weights that are the best ones.
-    """
-    apart = abs(evidence.upper - model.value(minimiser.point))
-    return math.isfinite(evidence.upper) and apart <= _SAME * evidence.upper
 
 
 def not_again(point: FloatArray, evidence: Evidence) -> FloatArray:

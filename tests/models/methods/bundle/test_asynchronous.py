@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from models.basics import Arrays, ProblemError
 from models.cuts.late import last_told
+from models.methods.answer_arrays import cut_answer
 from models.methods.bundle.asynchronous import AsynchronousServer, AsynchronousState
 from models.methods.catalogue import get_method
 from models.one_vs_rest import OneVsRestServer
 from models.problem import RobustSpec, ServerProblem, SiteProblem, Status
 from models.simulation.federation import server_problem
 from models.site_ambiguity.ball import MixtureBall
-from models.worst_case.risk import site_risk
+from models.worst_case.risk import RiskCut, site_risk
 
 pytest.importorskip("cvxpy", reason="the oracle of these tests needs the extra 'reference'")
 
@@ -208,3 +209,13 @@ def test_where_the_others_have_little_left_to_tell_only_those_whose_risk_is_miss
     two = {name: sites[name] for name in ("site-0", "site-2")}
     fewer = SERVER.of_sites(state, stated(two, 1e-9), [0, 2])
     assert SERVER.asks_next(fewer, stated(two, 1e-9)) == set(two), "who is left is asked on"
+
+
+def test_where_the_cuts_have_no_lower_point_late_answers_are_not_waited_for() -> None:
+    """Zero weights are best where the ball outweighs the slope; questions next to them would be refused."""
+    terms = stated(drawn_sites(0, 0.1), gap=1e-3)
+    for fall, status in ((0.05, Status.STALLED), (0.2, Status.CONTINUE)):
+        told = cut_answer(RiskCut(1.0, 1.0, np.array([-fall, 0.0, -1e-17]), 0.1))
+        server = AsynchronousServer(prox_cuts=False)
+        state = server.step_late(server.init(terms), terms, {f"site-{g}": told for g in range(SITES)}, (), ())
+        assert server.status(state, terms) is status and state.evidence.lower < 1e-9

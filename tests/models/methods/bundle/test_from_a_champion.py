@@ -159,3 +159,12 @@ def test_classes_that_no_plane_tells_apart_are_asked_near() -> None:
 def one_site_model(slopes: FloatArray, offset: float) -> CutModel:
     nothing = np.zeros(len(slopes))
     return CutModel(np.ones(1), np.zeros(1), nothing.astype(np.intp), nothing + offset, slopes, nothing, "l2", 1)
+
+
+def test_on_sums_no_question_lies_beyond_what_they_are_true_of() -> None:
+    """However far the best point is; of single answers it may be twice as far."""
+    terms = ServerProblem(1, (SiteTerms("cohort-1", 1.0, 0.0, 1.0),), "l2", fit_intercept=True)
+    best, model = np.array([0.0, -3000.0]), one_site_model(np.array([[0.0, 2e-6]]), 1.0)
+    grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.0, "lower": 0.0, "best": 0})
+    for reach, asked in ((4096.0, -4096.0), (np.inf, -9000.0)):
+        np.testing.assert_allclose(projected(model, 0.5, grown, replace(terms, reach=reach)).point, [0.0, asked])
