@@ -54,7 +54,7 @@ class Farthest:
         """A norm, how large that of the first so many weights may be, and how many; None: all."""
         yield "linf", REACH, None
         p = self.n_features
-        if self.radius == 0 or not math.isfinite(upper):
+        if self.radius == 0:
             return
         if self.box:
             diameter = {"l1": float(p), "l2": math.sqrt(p), "linf": 1.0}[self.transport_norm]

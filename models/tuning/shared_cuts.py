@@ -115,6 +115,7 @@ class SharedCuts:
         found = project(model, near, lowest + _LEVEL * max(height - lowest, 0.0)).point
         if basis is not None:
             found = np.append(basis @ found[: basis.shape[1]], found[basis.shape[1] :])
+        upper = upper if math.isfinite(upper) else max(height, 1.0)  # losses are of order one
         found = self._farthest(candidate).drawn_in(found, best, upper)
         return Step(without_needless_digits(found, DIGITS), best, max(gap, 0.0))
 

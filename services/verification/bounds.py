@@ -78,15 +78,16 @@ def _levels(risks: Floats, centre: Floats, radius: float, norm: str) -> list[tup
     spread = float(risks.max() - risks.min())
     if spread == 0:
         return []
-    low, high = 0.0, 1.0
-    while float(np.linalg.norm(_on_simplex(centre + high * risks / spread)[0] - centre)) < radius and high < 1e12:
+    least = float(risks.min())
+    apart, low, high = (risks - least) / spread, 0.0, 1.0  # in [0, 1], however near the risks are to one another
+    while float(np.linalg.norm(_on_simplex(centre + high * apart)[0] - centre)) < radius and high < 1e12:
         high *= 4.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        inside = float(np.linalg.norm(_on_simplex(centre + middle * risks / spread)[0] - centre)) < radius
+        inside = float(np.linalg.norm(_on_simplex(centre + middle * apart)[0] - centre)) < radius
         low, high = (middle, high) if inside else (low, middle)
-    _, threshold = _on_simplex(centre + high * risks / spread)
-    return [(threshold * spread / high, -centre * spread / high)]
+    _, threshold = _on_simplex(centre + high * apart)
+    return [(least + threshold * spread / high, -centre * spread / high)]
 
 
 def _on_simplex(values: Floats) -> tuple[Floats, float]:

@@ -36,7 +36,7 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
             world.breach(f"runs: {run.run_id[:8]} failed over the service itself: {run.reason}")
         if run.reason.startswith("its process ended") and _falls(works) < MOST_ATTEMPTS:
             world.breach(f"runs: {run.run_id[:8]} failed, and nothing had befallen its processes: {run.reason}")
-        if run.status == "failed" and not works.scenario.liar and NEVER_ASKED in run.reason:
+        if run.status == "failed" and _asks_truly(works) and NEVER_ASKED in run.reason:
             world.breach(f"questions: run {run.run_id[:8]} failed over what plants are never asked: {run.reason}")
         if run.cancel_requested and run.status == "completed" and _was_early(works, run):
             world.breach(f"cancel: run {run.run_id[:8]} was cancelled and completed")
@@ -59,6 +59,14 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
             world.breach(f"ledger: {site}: {problem}")
         world.note(f"ledger of {site}", plant.ledger.read_bytes())
     return [f"{run.status}: {run.reason}" for run in runs]
+
+
+def _asks_truly(works: Works) -> bool:
+    """Whether plants heard what was asked, and said what they found: a changed question is near the true one.
+
+    Nothing but TLS keeps a task from being changed on its way; here it may be.
+    """
+    return not works.scenario.liar and not works.world.faults["message corrupted"]
 
 
 def _falls(works: Works) -> int:

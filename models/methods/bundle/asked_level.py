@@ -45,7 +45,9 @@ def projected(
     found = project(model, best, level, within=enough(evidence), towards=towards)
     radius = max(site.radius for site in problem.sites)
     farthest = Farthest(problem.n_features, radius, problem.transport_norm, problem.box, problem.reach)
-    return replace(found, point=farthest.drawn_in(found.point, best, evidence.upper))
+    # Before all sites were heard at one point the best risk is not known: losses are of order one.
+    upper = evidence.upper if math.isfinite(evidence.upper) else max(model.value(best), 1.0)
+    return replace(found, point=farthest.drawn_in(found.point, best, upper))
 
 
 def is_lowest(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from services.verification.bounds import upper_bound
 from services.verification.certificate_file import CertificateFile
 from services.verification.charges import REACH
 from services.verification.proof import NotProvenError, Proof, proven_lower, verify
@@ -74,3 +75,19 @@ def test_what_is_proven_of_a_lower_bound_is_told_without_a_claim_above_it() -> N
     (low,) = proven_lower(claimed(0.95, [0.0, 3.0], fall=1e-6))
     assert 0.89 < low < 0.9
     assert proven_lower(claimed(0.5, [0.0, 3.0], fall=1e-9)) == pytest.approx((0.5,))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_risks_that_are_next_to_alike_have_a_worst_mixture(norm: str) -> None:
+    """As of zero weights, where every plant has a risk of 1 but for rounding."""
+    draw, flat = np.random.default_rng(0), np.zeros((2, 1))
+    for _ in range(200):
+        count = int(draw.integers(2, 6))
+        ones, shares = np.ones(count), draw.uniform(0.2, 1.0, count)
+        certificate, _head = one_site(flat, np.ones(2), np.ones(1), np.full(2, 0.5), np.full(2, 0.5))
+        certificate = replace(
+            certificate, site_ids=tuple("abcde"[:count]), site_weights=shares / shares.sum(), radii=0.0 * ones,
+            label_flip_costs=ones, mixture_norm=norm, mixture_radius=float(draw.choice((0.1, 0.5))),
+        )
+        risks = 1.0 - draw.integers(0, 20, count) * 2.0**-53
+        assert risks.min() <= upper_bound(certificate, risks) <= risks.max()

@@ -168,3 +168,12 @@ def test_on_sums_no_question_lies_beyond_what_they_are_true_of() -> None:
     grown = Evidence(**{**vars(Evidence.empty(terms)), "points": best[None], "upper": 1.0, "lower": 0.0, "best": 0})
     for reach, asked in ((4096.0, -4096.0), (np.inf, -9000.0)):
         np.testing.assert_allclose(projected(model, 0.5, grown, replace(terms, reach=reach)).point, [0.0, asked])
+
+
+@pytest.mark.parametrize("offset, away", [(0.5, 160.0), (3.0, 480.0)])
+def test_before_all_sites_were_heard_losses_are_of_order_one(offset: float, away: float) -> None:
+    """No risk is known yet: sixteen times 1, or what the cuts say of the best point, by a radius of .1."""
+    terms = ServerProblem(1, (SiteTerms("cohort-1", 1.0, 0.1, 1.0),), "l2", fit_intercept=True)
+    model = one_site_model(np.array([[1e-6, 0.0]]), offset)
+    grown = Evidence(**{**vars(Evidence.empty(terms)), "points": np.zeros((1, 2)), "upper": np.inf, "best": 0})
+    np.testing.assert_allclose(projected(model, 0.1 * offset, grown, terms).point, [-away, 0.0])
