@@ -19,9 +19,7 @@ _APART = 1e-3
 """Share of the risk by which bounds are apart where more than the last digits decides which of two points is lower."""
 
 
-def bottom(
-    model: CutModel, minimiser: ModelPoint, evidence: Evidence
-) -> tuple[float, FloatArray | None]:
+def bottom(model: CutModel, minimiser: ModelPoint, evidence: Evidence) -> tuple[float, FloatArray | None]:
     """Value from which levels are counted, and a point (D,) at it; where the minimum was missed the proven bound, None.
 
     Few cuts, as at a champion of which nothing else is known, may be flat for ever, and the least of them so far away

@@ -139,7 +139,6 @@ class BundleServer(PointServer[BundleState]):
             return BundleState(evidence, point, state.centre, state.penalty, stagnated=stagnated)
         return BundleState(evidence, point, *prox_questions(model, found, best, problem), stagnated=stagnated)
 
-
     def _stated(self, problem: ServerProblem) -> ServerProblem:
         """The problem whose risks the sites answer."""
         if self.ball:
