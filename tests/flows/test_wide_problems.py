@@ -28,7 +28,7 @@ from services.site_agent.limits.questions import Heads, Questions, asked_weights
 from services.site_agent.rules.policy import SitePolicy
 
 ONCE_WRONG = (7, 12, 14, 16, 19, 20, 43, 62, 67, 70, 86, 87, 112, 143, 156, 193, 240, 328, 393, 406)
-"""Of seven such problems plants refused a question of one; these are some of them."""
+"""Of eight such problems plants refused a question of one; these are some of them."""
 RULES = SitePolicy()
 
 
