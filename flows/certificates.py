@@ -10,7 +10,7 @@ import numpy as np
 
 from models.cuts.carried_proof import CarriedProof, last_digits
 from models.cuts.evidence import EARLIER_RUN
-from models.problem import SiteTerms
+from models.problem import Certificate, SiteTerms
 from services.contracts.errors import BallastError
 from services.contracts.keys.signed_documents import signature_of
 from services.contracts.keys.signing import public_key
@@ -70,8 +70,9 @@ def _as_it_is_proven(version: ModelVersion, proofs: tuple[CarriedProof, ...]) ->
         for proof, low in zip(proofs, lower, strict=True)
     )
     total = sum(proof.lower for proof in known)
-    gap = (version.objective - total) / version.objective if version.objective > 0 else 0.0
-    told = version.model_copy(update={"lower_bound": total, "certified_gap": gap})
+    told = version.model_copy(
+        update={"lower_bound": total, "certified_gap": Certificate(version.objective, total).gap}
+    )
     return told, _certificate(told, known)
 
 

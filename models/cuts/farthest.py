@@ -57,7 +57,7 @@ class Farthest:
         if self.radius == 0:
             return
         if self.box:
-            diameter = {"l1": float(p), "l2": math.sqrt(p), "linf": 1.0}[self.transport_norm]
+            diameter = float(vector_norm(np.ones(p), self.transport_norm))
             yield "l1", 2.0 * _FARTHEST * upper * max(diameter / self.radius, 1.0), p
         else:
             yield DUAL_NORM[self.transport_norm], _FARTHEST * upper / self.radius, p

@@ -170,8 +170,8 @@ class AsynchronousServer(BundleServer):
             centres, penalties = prox_questions(model, found, best, problem)
             idle = open_round == 0
             centre, penalty = np.where(idle[:, None], centres, centre), np.where(idle, penalties, penalty)
-        still = is_still(float(np.abs(found.point - best).max()), best, evidence.upper)
-        still = still or is_lowest(model, minimiser, hoped)
+        moved = float(np.abs(found.point - best).max())
+        still = is_still(moved, best, evidence.upper) or is_lowest(model, minimiser, hoped)
         return AsynchronousState(
             evidence, point, centre, penalty, open_round=open_round, missing=untold.astype(np.float64),
             away=is_away.astype(np.float64), settled=settled, stagnated=still and not untold.any(),
