@@ -11,6 +11,9 @@ from models.basics import FloatArray, TransportNorm
 DUAL_NORM: Final[dict[TransportNorm, TransportNorm]] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 """``||w||_*`` of the weights for the transport norm ``||x - x'||`` of the features."""
 
+_LEAST_SQUARE: Final = 1e-280
+"""Sums of squares below this one lose digits, or are zero."""
+
 
 def vector_norm(vectors: FloatArray, norm: TransportNorm) -> FloatArray:
     """Norm of each vector along the last axis."""
@@ -45,4 +48,6 @@ def steepest_move(weights: FloatArray, transport_norm: TransportNorm) -> FloatAr
         largest = int(np.argmax(np.abs(weights)))
         move[largest] = np.sign(weights[largest])
         return move
-    return np.asarray(weights / np.sqrt(weights @ weights))
+    # Of the largest alone: squares of numbers below 1e-162 are zero.
+    shape = weights / np.abs(weights).max() if weights @ weights < _LEAST_SQUARE else weights
+    return np.asarray(shape / np.sqrt(shape @ shape))

@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from models import basics
+from models.basics import FloatArray, rounded
 from services.site_agent.limits import questions
 from services.site_agent.vault.isolation.row_groups import next_version
 from services.site_agent.vault.records import row_batches
@@ -87,6 +89,18 @@ def test_an_honest_run_that_asks_what_no_honest_run_asks_is_found(monkeypatch: p
     assert not draw_scenario(TWICE[0]).liar
     monkeypatch.setattr(questions, "risk_floor", lambda weights, problem: 1e9 * float(np.abs(weights).max()))
     assert any(found.startswith("questions: run ") for found in simulate(TWICE[0]).broken)
+
+
+def test_a_number_that_goes_wrong_breaks_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing comes of it."""
+
+    def careless(point: FloatArray, share: float) -> FloatArray:
+        np.log(np.zeros(1))
+        return rounded(point, share)
+
+    monkeypatch.setattr(basics, "rounded", careless)
+    (found,) = simulate(TWICE[0]).broken
+    assert found.startswith("divide by zero encountered in log (test_simulation.py, line ")
 
 
 @pytest.mark.parametrize("seed", [71038, 71377])

@@ -17,6 +17,7 @@ from services.contracts.errors import BallastError
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.wire.messages import Task
 from services.registry.labels import CHAMPION, PREVIOUS
+from tests.simulation import sound_numbers
 from tests.simulation.disk import LedgerFaults, LedgerOs, StoreFaults
 from tests.simulation.invariants import Invariants
 from tests.simulation.network import Bus
@@ -207,7 +208,7 @@ def simulate(
 ) -> Outcome:
     """Run one seed; another ``scenario`` than it draws, and something that is done ``also``, where given."""
     scenario, world = scenario or draw_scenario(seed), World(seed, keep_trace=trace)
-    with _folder() as folder, _quiet():
+    with _folder() as folder, _quiet(), sound_numbers.held_to(world):
         works: Works | None = None
         try:
             works = Works(scenario, world, folder)
