@@ -22,7 +22,8 @@ from models.site_ambiguity.ball import MixtureBall
 REACH: Final = 2.0**12
 """Largest absolute weight, in the units of training, of the planes that a lower bound from sums speaks of.
 
-So does one from single answers where these prove none of all planes. Risks and features are of order one."""
+So does one from single answers where these prove none of all planes, up to the next power of two where the best lie
+beyond. Risks and features are of order one."""
 
 
 class Status(Enum):

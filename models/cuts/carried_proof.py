@@ -78,8 +78,8 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
     proof = strongest_proof(mixed, found.multipliers, near)
     missing = proof.bound <= _least(evidence) or not _ended(evidence, problem)
     # Cuts that are flat but for rounding along some weights, as of rows without a say in them, prove little of all.
-    if missing and not np.isfinite(mixed.reach) and float(np.abs(near).max()) <= REACH:
-        within_reach = strongest_proof(replace(mixed, reach=REACH), found.multipliers, near)
+    if missing and not np.isfinite(mixed.reach):
+        within_reach = strongest_proof(replace(mixed, reach=_reach_around(near)), found.multipliers, near)
         proof = max(proof, within_reach, key=lambda each: each.bound)
     centred = None if mixed.floor.any() or mixed.swing is not None else analytic_centre(mixed, near)
     used = _that_count(evidence, proof.multipliers + proof.around)
@@ -92,6 +92,14 @@ def carried_proof(evidence: Evidence, problem: ServerProblem) -> CarriedProof | 
         upper=evidence.upper, lower=_told(evidence, problem, proof.bound), ball=problem.mixture,
         sites=problem.sites, centred=None if centred is None else centred[keep], spare=~used[keep],
     )
+
+
+def _reach_around(weights: FloatArray) -> float:
+    """The reach, or the next power of two that lets these weights (D,) lie within: single answers hold at any."""
+    reach, far = REACH, float(np.abs(weights).max())
+    while reach < far:
+        reach *= 2.0
+    return reach
 
 
 def last_digits(upper: float, lower: float) -> float:

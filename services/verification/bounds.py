@@ -22,8 +22,9 @@ leaves is charged over these w alone:
   ``max|x| <= k L`` for ``k = max|P| / (1 - e)``, and of any slope v, from ``x = P R x + E x``,
   ``|<v, w - u>| <= p(v) L`` with ``p(v) = max|P' v| + e k ||v||_1``. Where ``p(v') < 1``, v takes off at most
   ``p(v) 2 (U - c' - <v', u>) / (1 - p(v'))``. P comes from a pseudo-inverse, and is not trusted. From sums ``c``
-  less ``sum_p |v_p| REACH`` is a bound as well; so it is from single answers where that is asked, as for cuts that are
-  flat but for rounding along weights which no row has a say in: over all weights they prove nothing.
+  less ``sum_p |v_p| REACH`` is a bound as well; so it is from single answers, of weights up to any number that is
+  asked for, as for cuts that are flat but for rounding along weights which no row has a say in: over all weights they
+  prove nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import numpy as np
 
 from services.verification.certificate_file import CertificateFile, Head
 from services.verification.charges import (
+    REACH,
     along,
     intercept_charge,
     reach_charge,
@@ -122,11 +124,11 @@ def heights(certificate: CertificateFile, head: Head) -> tuple[Interval, Interva
     return cuts, times(floors(certificate, head), norm)
 
 
-def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, within_reach: bool = False) -> float:
+def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, within: float = np.inf) -> float:
     """Lower bound on the least risk, 0 where nothing is proven: no risk is below 0.
 
-    ``within_reach``: of weights within :data:`.charges.REACH`, as from sums. ``upper``: what the risk of the worst
-    mixture is at most at the weights, each site's at least what its cuts say.
+    ``within``: of weights up to this in absolute value; from sums up to :data:`.charges.REACH` at most. ``upper``: what
+    the risk of the worst mixture is at most at the weights, each site's at least what its cuts say.
     """
     mixture, left = _mixture(certificate, head.mixture)
     if mixture is None:
@@ -137,22 +139,23 @@ def lower_bound(certificate: CertificateFile, head: Head, upper: float, *, withi
     sides = sides_of(head, cuts, p)
     constant, slope = sums(cuts, head.offset), slope_of(head, cuts, sides, p)
     carried = float((sums(cuts, head.norm_weight) + sums(rest, floor)).low)
-    support, near = float(sums(mixture, floor).low), bool(certificate.members) or within_reach
+    support = float(sums(mixture, floor).low)
+    within = min(within, REACH) if certificate.members else within
     if support > 0:
         steep = float(greatest_norm(slope.size[:p], certificate.transport_norm))
         reach = float(up(np.array(upper / support)))
         excess = max(float(up(np.array(steep - carried))), 0.0)
         charge = float(up(np.array(excess * reach)))
         if certificate.fit_intercept:
-            charge += intercept_charge(certificate, head, cuts, slope, mixture, upper, reach, near=near)
+            charge += intercept_charge(certificate, head, cuts, slope, mixture, upper, reach, within=within)
         bound = down(down(constant.low) - up(np.array(charge)))
     else:
         if head.norm_weight.any():
             return 0.0
         charge = tilt_charge(certificate, head, slope, sides, mixture, upper) if slope.size.any() else 0.0
         bound = down((constant + along(slope, head.weights)).low - charge)
-        if near:
-            bound = max(bound, down(constant.low - reach_charge(slope)))
+        if np.isfinite(within):
+            bound = max(bound, down(constant.low - reach_charge(slope, within)))
     return max(0.0, float(down(left * bound))) if np.isfinite(bound) else 0.0
 
 

@@ -18,6 +18,17 @@ _LAST_DIGITS = 2.0**-50
 """Share that is taken off multipliers which are scaled down, so that their sum is not above by rounding."""
 
 
+def reach_around(weights: Floats) -> float:
+    """:data:`REACH`, or the next power of two that lets these weights (D,) lie within.
+
+    For a lower bound of near weights, proven from single answers, which hold at any weights.
+    """
+    reach, far = REACH, float(np.abs(weights).max())
+    while reach < far:
+        reach *= 2.0
+    return reach
+
+
 def shares_of(head: Head, multipliers: Floats, mixture: Floats) -> tuple[Floats, Floats]:
     """Multipliers at or above 0 that take at most its share of every site, and what is surely left, (m,) and (G,)."""
     cuts, rest = np.maximum(multipliers, 0.0), np.zeros_like(mixture)
@@ -60,11 +71,11 @@ def along(slope: Interval, point: Floats) -> Interval:
 
 def intercept_charge(
     certificate: CertificateFile, head: Head, cuts: Floats, slope: Interval, mixture: Floats, upper: float,
-    norm: float, *, near: bool,
+    norm: float, *, within: float,
 ) -> float:
     """What the slope in the intercept can take off where the norm is at most ``norm`` and the risk ``upper``.
 
-    ``near``: of weights within the reach, also where no cut bounds the intercept so nearly.
+    ``within``: the largest absolute weight that counts, also where no cut bounds the intercept so nearly.
     """
     left = float(slope.size[-1])
     if left == 0 or not head.slope[cuts > 0, -1].any():  # the enclosure of a sum of nothing is a last digit wide
@@ -79,7 +90,7 @@ def intercept_charge(
     highest = float(ends[0][(flat > 0) & (mixture[head.site] > 0)].min(initial=np.inf))
     lowest = float(ends[1][(flat < 0) & (mixture[head.site] > 0)].max(initial=-np.inf))
     away = max(highest, -lowest, 0.0)
-    return float(up(np.array(left * (min(away, REACH) if near else away))))
+    return float(up(np.array(left * min(away, within))))
 
 
 def tilt_charge(
@@ -117,9 +128,9 @@ def tilt_charge(
     return float(up(up(np.array(_passed(slope, inverse[:d], slack) * above)) / down(np.array(1.0 - share))))
 
 
-def reach_charge(slope: Interval) -> float:
-    """What a slope v (D,) can take off from zero to any weights within the reach."""
-    return float(dot(slope.size, np.full(slope.size.shape, REACH)).high)
+def reach_charge(slope: Interval, within: float) -> float:
+    """What a slope v (D,) can take off from zero to any weights up to ``within`` in absolute value."""
+    return float(dot(slope.size, np.full(slope.size.shape, within)).high)
 
 
 def _passed(slope: Interval, inverse: Floats, slack: float) -> float:

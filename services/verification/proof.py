@@ -11,7 +11,7 @@ import numpy as np
 from services.contracts.errors import ConflictError
 from services.verification.bounds import floors, heights, lower_bound, upper_bound
 from services.verification.certificate_file import CertificateFile, Head
-from services.verification.charges import REACH
+from services.verification.charges import REACH, reach_around
 from services.verification.enclosures import Floats, sums
 from services.verification.planes import weights_of
 
@@ -72,8 +72,8 @@ def verify(certificate: CertificateFile) -> Proof:
     not_checked = _not_checked(certificate)
     if absent:
         not_checked += (f"the risk of {', '.join(absent)} at the weights: absent at the end, it counts by its cuts",)
-    within_reach = any(near for _, _, near in proven)
-    return Proof(upper, lower, gap, _checked(certificate, within_reach), not_checked, _condition(certificate))
+    within = max((near for _, _, near in proven if np.isfinite(near)), default=np.inf)
+    return Proof(upper, lower, gap, _checked(certificate, within), not_checked, _condition(certificate))
 
 
 def _condition(certificate: CertificateFile) -> str:
@@ -85,11 +85,12 @@ def _condition(certificate: CertificateFile) -> str:
     )
 
 
-def _checked(certificate: CertificateFile, within_reach: bool) -> tuple[str, ...]:
+def _checked(certificate: CertificateFile, near: float) -> tuple[str, ...]:
     n_cuts, n_sites = sum(head.site.size for head in certificate.heads), len(certificate.site_ids)
     sites, own, within = f"{n_sites} sites", "its site", ""
-    if within_reach:
-        within = f"; for weights of at most {REACH:g} in absolute value: no row has a say in some, and cuts are rounded"
+    if np.isfinite(near):
+        within = f"; for weights of at most {near:.0f} in absolute value: "
+        within += "no row has a say in some, and cuts are rounded"
     if certificate.members:
         cohorts, own = "1 cohort" if n_sites == 1 else f"{n_sites} cohorts", "its cohort"
         sites = f"{cohorts}, sums over {len(certificate.plants)} plants,"
@@ -143,8 +144,8 @@ def proven_lower(certificate: CertificateFile) -> tuple[float, ...]:
     return tuple(said)
 
 
-def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float, bool]:
-    """Bounds of one head, and whether single answers prove the lower one of weights within the reach alone.
+def _prove(certificate: CertificateFile, head: Head, number: int) -> tuple[float, float, float]:
+    """Bounds of one head, and the largest absolute weight of those of which single answers prove the lower one.
 
     :class:`NotProvenError` where they are not the ones that it is said to have.
     """
@@ -182,13 +183,13 @@ def _at_the_weights(certificate: CertificateFile, head: Head, number: int) -> tu
     return upper_bound(certificate, risks), upper_bound(certificate, np.maximum(risks, modelled))
 
 
-def _below(certificate: CertificateFile, head: Head, upper: float, highest: float) -> tuple[float, bool]:
-    """Lower bound of one head, and whether it is of weights within the reach alone: where it is said to be higher."""
+def _below(certificate: CertificateFile, head: Head, upper: float, highest: float) -> tuple[float, float]:
+    """Lower bound of one head, and up to which weights: all, or within reach where it is said to be higher."""
     lower = lower_bound(certificate, head, highest)
-    far = float(np.abs(head.weights).max())
-    if head.lower <= lower + ACCURACY * upper or certificate.members or far > REACH:
-        return lower, False
-    return lower_bound(certificate, head, highest, within_reach=True), True
+    if head.lower <= lower + ACCURACY * upper or certificate.members:
+        return lower, np.inf
+    near = reach_around(head.weights)
+    return lower_bound(certificate, head, highest, within=near), near
 
 
 def _highest(certificate: CertificateFile, head: Head, values: Floats) -> Floats:

@@ -23,8 +23,8 @@ def claimed(lower: float, weights: list[float], fall: float = 1e-17) -> Certific
     return replace(certificate, heads=(replace(head, lower=lower),), lower=lower, upper=head.upper, gap=gap)
 
 
-def said_of_weights(proof: Proof) -> list[str]:
-    return [line for line in proof.checked if "4096" in line]
+def said_of_weights(proof: Proof, within: int = 4096) -> list[str]:
+    return [line for line in proof.checked if f"at most {within} " in line]
 
 
 def test_what_a_run_claims_is_proven_of_weights_within_the_reach_and_said_to_be() -> None:
@@ -41,10 +41,20 @@ def test_what_falls_by_more_than_rounding_is_not_proven() -> None:
         verify(claimed(0.9, [0.0, 3.0], fall=1e-6))
 
 
-def test_weights_beyond_the_reach_prove_nothing_of_those_within() -> None:
-    assert said_of_weights(verify(claimed(0.9, [0.0, REACH])))
-    with pytest.raises(NotProvenError, match="lower bound said to be 0.9; what is proven is 0$"):
-        verify(claimed(0.9, [0.0, 1.001 * REACH]))
+@pytest.mark.parametrize(
+    ("far", "within"), [(1.0, 4096), (1.0 + 2.0**-52, 8192), (2.0, 8192), (2.001, 16384), (1e4, 67108864)]
+)
+def test_of_weights_beyond_the_reach_it_is_proven_up_to_the_next_power_of_two(far: float, within: int) -> None:
+    """Whatever side they are on."""
+    for side in (far, -far):
+        (said,) = said_of_weights(verify(claimed(0.9, [0.0, side * REACH])), within)
+        assert said.endswith("in absolute value: no row has a say in some, and cuts are rounded")
+
+
+def test_what_falls_up_to_there_is_charged_up_to_there() -> None:
+    fall = 1e-12
+    assert proven_lower(claimed(0.9, [0.0, REACH], fall)) == pytest.approx((0.9 - fall * REACH,), abs=1e-11)
+    assert proven_lower(claimed(0.9, [0.0, 3 * REACH], fall)) == pytest.approx((0.9 - 4 * fall * REACH,), abs=1e-11)
 
 
 def test_where_it_is_proven_of_all_weights_no_reach_is_said() -> None:

@@ -75,4 +75,4 @@ def test_from_sums_a_slope_takes_off_no_more_than_it_can_within_the_reach() -> N
     assert lower_bound(certificate, head, 0.9) == 0.0
     summed = replace(certificate, members=(("plant-0", "plant-1", "plant-2"),))
     assert lower_bound(summed, head, 0.9) == pytest.approx(0.9 - 1e-9 * REACH, abs=1e-11)
-    assert lower_bound(certificate, head, 0.9, within_reach=True) == lower_bound(summed, head, 0.9)
+    assert lower_bound(certificate, head, 0.9, within=REACH) == lower_bound(summed, head, 0.9)
