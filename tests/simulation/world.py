@@ -148,8 +148,8 @@ class World:
             for drawn in (models.cohorts.noise.noisy_words, models.cohorts.discrete_gaussian.discrete_gaussian):
                 put(drawn, "__defaults__", _leading(drawn.__defaults__, self._below))
             put(services.site_agent.outgoing.ledger, "os", ledger_os)
-            put(services.site_agent.connection.link, "Client", client)
-            put(services.coordinator.asking.nats_transport, "Client", client)
+            put(services.site_agent.connection.link, "NatsClient", client)
+            put(services.coordinator.asking.nats_transport, "NatsClient", client)
             for solve in ("robust_prox", "local_minorant"):
                 solved = remembering(getattr(models.methods.site_answers, solve))
                 for module in (models.methods.guard, models.methods.site_answers):

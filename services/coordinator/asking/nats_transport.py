@@ -22,6 +22,7 @@ from services.coordinator.asking.ports import RawAnswer
 from services.process.ended_connections import end_connection
 from services.process.ended_tasks import done_within, give_up
 from services.process.log_filters import silence_link_libraries
+from services.process.nats_client import NatsClient
 from services.process.tracing import headers, span
 
 INBOX = b"_COORD"
@@ -65,7 +66,7 @@ class NatsTransport:
 
     async def _opened(self, timeout_seconds: float) -> Client:
         context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
-        client = Client()
+        client = NatsClient()
 
         async def on_error(error: Exception) -> None:
             self._violation = str(error) or type(error).__name__

@@ -22,6 +22,7 @@ from services.contracts.wire.roll import TWINS, WORDS
 from services.process.ended_connections import end_connection
 from services.process.ended_tasks import give_up
 from services.process.log_filters import silence_link_libraries
+from services.process.nats_client import NatsClient
 from services.process.tracing import span
 from services.site_agent.connection.link_address import Address, LinkError
 from services.site_agent.connection.link_errors import (
@@ -131,7 +132,7 @@ class PlantLink:
 
     def _client(self) -> Client:
         if not any(server.startswith(("ws://", "wss://")) for server in self._address.servers):
-            return Client()
+            return NatsClient()
         try:
             from services.site_agent.connection.web_socket import WebSocketClient
         except ImportError:

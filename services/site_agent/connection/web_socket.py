@@ -13,13 +13,13 @@ from typing import Any
 from urllib.parse import ParseResult
 
 import aiohttp  # noqa: F401  (the library's transport needs it: without it this import fails, and `link` says so)
-from nats.aio.client import Client
 from nats.aio.transport import WebSocketTransport
 
+from services.process.nats_client import NatsClient
 from services.site_agent.http_proxy import HttpProxy
 
 
-class WebSocketClient(Client):  # type: ignore[misc]  # the library says no types
+class WebSocketClient(NatsClient):
     """Client of servers that are written ``wss://host:port``."""
 
     def __init__(self, proxy: str | None = None, proxy_auth: Path | None = None) -> None:
