@@ -38,6 +38,7 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egr
     from services.site_agent.contract_watch import WatchedRound
     from services.site_agent.door.local_round import LocalRound
     from services.site_agent.door.masked_runs import MaskedRuns
+    from services.site_agent.door.oem_tasks import OemTasks
     from services.site_agent.outgoing.egress import Egress
     from services.site_agent.outgoing.ledger import Ledger
     from services.site_agent.outgoing.one_agent import for_one_agent
@@ -49,8 +50,12 @@ def open_local_round(settings: SiteSettings) -> Iterator[tuple[WatchedRound, Egr
         egress = Egress(ledger, sign, policy.max_message_bytes)
         masks = MaskedRuns(settings.site_id, public_key(settings.nkey_seed), sign, policy)
 
+        tasks = None if settings.oem_key is None else OemTasks(settings.oem_key, settings.heard_keys)
+
         def open_door(asset_type: AssetType) -> LocalRound:
-            return LocalRound(settings.site_id, settings.data, asset_type, policy, egress, settings.exposure, masks)
+            return LocalRound(
+                settings.site_id, settings.data, asset_type, policy, egress, settings.exposure, masks, tasks
+            )
 
         door = WatchedRound(settings.asset_type, open_door)
         try:

@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--asset-type", type=Path, help="the OEM's asset type file; it is copied")
     init.add_argument("--server", action="append", help=f"NATS address, may be repeated (default {DEFAULT_SERVER})")
     init.add_argument("--ca", type=Path, help="certificate of the OEM's authority")
-    init.add_argument("--oem-key", metavar="U...", help="the OEM's public key: versions are checked with it")
+    init.add_argument("--oem-key", metavar="U...", help="the OEM's public key: tasks and versions are checked with it")
     _site_arguments(init)
     init.set_defaults(run=actions.init)
     add_json(init)

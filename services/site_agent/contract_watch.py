@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -43,11 +43,11 @@ class WatchedRound:
         used = f"asset type {self.asset_type.name} version {self.asset_type.version}"
         return f"{used}; {self.problem}" if self.problem else used
 
-    def answer(self, task_frame: bytes, reads: frozenset[str] = frozenset()) -> bytes:
+    def answer(self, task_frame: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """Answer of the door over the asset type as the file has it now."""
         with self._at_work:
             self._take_newer()
-            return self._door.answer(task_frame, reads)
+            return self._door.answer(task_frame, headers)
 
     def look(self) -> None:
         """Take what the file holds, if no task is worked on; before the next one it is looked at anyway."""

@@ -98,7 +98,10 @@ class SiteSettings(Contract):
     proxy_auth: Path | None = Field(default=None, description="file with user:password for that proxy")
     nkey_seed: Path = Path("site.nk")
     ca: Path | None = Field(default=None, description="certificate of the OEM's authority; None: the system's")
-    oem_key: str | None = Field(default=None, description="the OEM's public key, by which versions are signed")
+    oem_key: str | None = Field(
+        default=None, description="the OEM's public key, by which it signs tasks and versions; None: any task does"
+    )
+    heard_keys: Path = Field(default=Path("heard-keys.json"), description="keeps the changes of that key, as heard")
     asset_type: Path = Path("asset_type.toml")
     policy: Path = Path("policy.toml")
     ledger: Path = Path("ledger.jsonl")
@@ -159,7 +162,7 @@ class SiteSettings(Contract):
         """Copy whose relative paths are taken from ``folder``."""
         changed: dict[str, Any] = {
             name: folder / getattr(self, name)
-            for name in ("nkey_seed", "asset_type", "policy", "ledger", "exposure", "log")
+            for name in ("nkey_seed", "heard_keys", "asset_type", "policy", "ledger", "exposure", "log")
         }
         for name in ("ca", "proxy_auth"):
             if getattr(self, name) is not None:

@@ -64,9 +64,10 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
 def _asks_truly(works: Works) -> bool:
     """Whether plants heard what was asked, and said what they found: a changed question is near the true one.
 
-    Nothing but TLS keeps a task from being changed on its way; here it may be.
+    Agents of before do not look at a task's signature: what was changed on its way they take for what was asked.
     """
-    return not works.scenario.liar and not works.world.faults["message corrupted"]
+    believing = any(plant.of_before for plant in works.plants.values())
+    return not works.scenario.liar and not (believing and works.world.faults["message corrupted"])
 
 
 def _falls(works: Works) -> int:

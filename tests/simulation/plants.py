@@ -6,7 +6,8 @@ Only what a plant says may be false: a liar changes its answers after its own do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -17,12 +18,13 @@ from models.methods.catalogue import METHODS
 from services.contracts.errors import BallastError
 from services.contracts.keys.signing import public_key, signer
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
-from services.contracts.wire.codec import COMPACT, digest, encode, unpack
+from services.contracts.wire.codec import COMPACT, READS, digest, encode, read_by_asker, unpack
 from services.contracts.wire.messages import Hello, Kind, SiteUpdate, Task
 from services.site_agent.connection.link import Answer, PlantLink
 from services.site_agent.connection.link_address import Address
 from services.site_agent.door.local_round import LocalRound
 from services.site_agent.door.masked_runs import MaskedRuns
+from services.site_agent.door.oem_tasks import OemTasks
 from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.rules.policy import SitePolicy
@@ -60,12 +62,16 @@ AGAIN_SECONDS = 1.5
 
 @dataclass(eq=False)
 class Plant:
-    """One plant; ``lie`` changes what it says (None: it is honest). ``of_before``: it knows no compact frames."""
+    """One plant; ``lie`` changes what it says (None: it is honest).
+
+    ``of_before``: it knows neither compact frames nor signed tasks.
+    """
 
     site_id: str
     folder: Path
     world: World
     ledger_os: LedgerOs
+    oem_key: str
     lie: Callable[[Task, dict[str, Any]], dict[str, Any]] | None = None
     process: Process | None = None
     stopped: bool = False
@@ -142,9 +148,7 @@ class Plant:
 
     def new_key(self) -> str:
         """Make a key, and use it from the next start on."""
-        path = self.folder / "site.nk"
-        path.write_bytes(bytes(nkeys.encode_seed(self.world.bytes_drawn.randbytes(32), nkeys.PREFIX_BYTE_USER)) + b"\n")
-        self.key = public_key(path)
+        self.key = new_key(self.folder / "site.nk", self.world.bytes_drawn)
         self.keys.append(self.key)
         return self.key
 
@@ -183,7 +187,8 @@ class Plant:
         with Ledger(self.ledger) as ledger:
             egress = Egress(ledger, sign, self.policy.max_message_bytes)
             masks = MaskedRuns(self.site_id, key, sign, self.policy)
-            door = LocalRound(self.site_id, source, self.asset_type, self.policy, egress, self.exposure, masks)
+            tasks = None if self.of_before else OemTasks(self.oem_key, self.folder / "heard-keys.json")
+            door = LocalRound(self.site_id, source, self.asset_type, self.policy, egress, self.exposure, masks, tasks)
             try:
                 hello = Hello(site_id=self.site_id, version="simulated")
                 address = Address(self.site_id, ("sim",), seed, key, None, needs_tls=False)
@@ -194,23 +199,29 @@ class Plant:
                 door.close()
 
 
+def new_key(path: Path, draw: random.Random) -> str:
+    """Write a seed that is drawn; its public key."""
+    path.write_bytes(bytes(nkeys.encode_seed(draw.randbytes(32), nkeys.PREFIX_BYTE_USER)) + b"\n")
+    return public_key(path)
+
+
 def _of_before(answer: Answer) -> Answer:
-    """An agent of before compact frames does not look at what the headers say."""
-    return lambda frame, _: answer(frame, frozenset())
+    """An agent of before compact frames and signed tasks does not look at what the headers say."""
+    return lambda frame, headers: answer(frame, {k: v for k, v in (headers or {}).items() if k != READS})
 
 
 def _lying(
     answer: Answer, lie: Callable[[Task, dict[str, Any]], dict[str, Any]],
     sign: Callable[[bytes], bytes],
 ) -> Answer:
-    def falsified(frame: bytes, reads: frozenset[str]) -> bytes:
-        said = answer(frame, reads)
+    def falsified(frame: bytes, headers: Mapping[str, str] | None) -> bytes:
+        said = answer(frame, headers)
         task, update = unpack(frame), unpack(said).message()
         if not isinstance(update, SiteUpdate) or update.kind != "round" or not update.arrays:
             return said
         message = task.message()
         assert isinstance(message, Task) and digest(frame) == update.task_sha256
         lied = update.model_copy(update={"arrays": lie(message, dict(update.arrays))})
-        return encode(lied, sign, reads_compact=COMPACT in reads)
+        return encode(lied, sign, reads_compact=COMPACT in read_by_asker(headers))
 
     return falsified

@@ -22,7 +22,7 @@ from tests.simulation.disk import LedgerFaults, LedgerOs, StoreFaults
 from tests.simulation.invariants import Invariants
 from tests.simulation.network import Bus
 from tests.simulation.office import Office
-from tests.simulation.plants import GRADED, RIG, Plant
+from tests.simulation.plants import GRADED, RIG, Plant, new_key
 from tests.simulation.processes import CURRENT, Process
 from tests.simulation.registry import Registry
 from tests.simulation.scenario import MOST_VIRTUAL_SECONDS, Action, Scenario, draw_scenario
@@ -66,17 +66,17 @@ class Works:
         self.engine, self.store_file = founded()
         self.registry = Registry(world, scenario.registry_away, scenario.calm_at)
         faults = StoreFaults(world.stream("store"), **scenario.store_faults, until=scenario.calm_at)
+        oem_key = new_key(self.folder / "coordinator.nk", world.stream("the OEM's key"))
         for site in scenario.sites:
             lie = _LIES[scenario.lie] if site == scenario.liar else None
             self.plants[site] = Plant(
-                site, self.folder / site, world, self.ledger_os, lie, asset_type=self.asset_type
+                site, self.folder / site, world, self.ledger_os, oem_key, lie, asset_type=self.asset_type
             )
             self.ledger_os.faults[site] = LedgerFaults(
                 world.stream(f"ledger of {site}"), **scenario.ledger_faults, until=scenario.calm_at
             )
         self.office = Office(
-            world, self.engine, self.registry, faults, next(iter(self.plants.values())).folder / "site.nk",
-            scenario.crash_within,
+            world, self.engine, self.registry, faults, self.folder / "coordinator.nk", scenario.crash_within
         )
         self.operator = Process("operator")
         self.invariants = Invariants(self)

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add_action(actions, "list", _list, "list plants", lists=True)
     listing.add_argument("--status", choices=get_args(SiteStatus), help="of one status")
     listing.add_argument("--asset-type", metavar="NAME", help="of one kind of machine")
-    add_action(actions, "oem-key", _oem_key, "print the public key by which versions are signed, for the plants")
+    add_action(actions, "oem-key", _oem_key, "print the public key that signs tasks and versions, for the plants")
     for name, about in (
         ("suspend", "ask a plant no more, until it is activated"),
         ("activate", "ask a suspended plant again"),

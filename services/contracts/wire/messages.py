@@ -160,7 +160,7 @@ RefusalCode = Literal[
     "one_class_only", "no_labels", "no_data", "bad_data", "contract_mismatch", "wrong_site", "bad_task",
     "internal_error", "exposure_limit", "budget_spent", "question_refused",
     "mode_not_allowed", "cohort_not_allowed", "auditor_not_allowed", "masks_missing", "masks_refused", "noise_limit",
-    "noise_refused", "work_limit",
+    "noise_refused", "work_limit", "task_not_signed",
 ]
 
 

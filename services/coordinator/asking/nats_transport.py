@@ -14,11 +14,12 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from services.contracts.errors import UnavailableError
+from services.contracts.errors import BallastError, UnavailableError
 from services.contracts.wire.codec import COMPACT, OWN_SCORES, READS
 from services.contracts.wire.roll import ROLL
 from services.coordinator.asking.link_call import Call
 from services.coordinator.asking.ports import RawAnswer
+from services.coordinator.asking.task_signer import TaskSigner
 from services.process.ended_connections import end_connection
 from services.process.ended_tasks import done_within, give_up
 from services.process.log_filters import silence_link_libraries
@@ -44,8 +45,8 @@ class NatsTransport:
     that began anew, or whose answer the server did not take: with every change of its users (a plant comes, goes, has
     another key) the server forgets who was asked what. The first answer does (:class:`Call`).
 
-    Where the server takes the key no more, for it has come to its end, it connects anew by that which the file has now;
-    the library would show the former one for ever.
+    Each task is signed with the key of the connection. Where the server takes that key no more, for it has come to its
+    end, it connects anew by the one that the file has now; the library would show the former one for ever.
     """
 
     def __init__(self, servers: Sequence[str], seed_file: Path, authority: Path | None) -> None:
@@ -58,6 +59,7 @@ class NatsTransport:
         self._calls: dict[Call, str] = {}
         self._reconnected_at = -SETTLE_SECONDS
         self._violation = ""
+        self._signer: TaskSigner | None = None
 
     async def connect(self, timeout_seconds: float = 10.0) -> None:
         """Connect; raise :class:`UnavailableError` when no server answers in time or it refuses the key."""
@@ -81,6 +83,10 @@ class NatsTransport:
                 self._beginning = asyncio.create_task(self._begin_again(client))
 
         try:
+            signing = TaskSigner(self._seed_file)
+        except BallastError as error:
+            raise UnavailableError(f"no task can be signed: {error}") from None
+        try:
             await done_within(
                 client.connect(
                     servers=self._servers, tls=context, nkeys_seed=str(self._seed_file), inbox_prefix=INBOX,
@@ -96,6 +102,7 @@ class NatsTransport:
             await end_connection(client)
             detail = self._violation or str(error) or type(error).__name__
             raise UnavailableError(f"no NATS server at {', '.join(self._servers)}: {detail}") from None
+        self._signer = signing
         return client
 
     async def _begin_again(self, client: Client) -> None:
@@ -190,8 +197,10 @@ class NatsTransport:
 
     async def _request(self, site_id: str, frame: bytes, timeout: float) -> bytes:
         """What the site answers; ``ConnectionError`` when the connection is lost meanwhile."""
-        told = {**(headers() or {}), READS: f"{COMPACT} {OWN_SCORES}"}
-        end = time.monotonic() + timeout
+        if self._signer is None:
+            raise ConnectionError("the plant link is not connected")
+        signing, end = self._signer, time.monotonic() + timeout
+        told = {**(headers() or {}), READS: f"{COMPACT} {OWN_SCORES}", **signing.headers(site_id, frame)}
 
         async def request() -> Any:
             left = end - time.monotonic()
@@ -200,7 +209,9 @@ class NatsTransport:
         call = Call(request)
         self._calls[call] = site_id
         try:
-            return await call.answer
+            answer = await call.answer
+            signing.answered(site_id)
+            return answer
         finally:
             self._calls.pop(call)
             call.end()

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.contracts.errors import BallastError, UnavailableError
-from services.contracts.wire.codec import read_by_asker
 from services.contracts.wire.roll import TWINS, WORDS
 from services.process.ended_connections import end_connection
 from services.process.ended_tasks import give_up
@@ -38,14 +37,14 @@ RECONNECT_SECONDS = 0.5  # quick for the plant, and two tries a second are no lo
 TASKS_WAITING = 1024
 """Tasks and looks whether the agent is there that may wait while one task is worked on; more are dropped, and asked
 again by the coordinator. At a look every ten seconds this is enough for a task of hours."""
-Answer = Callable[[bytes, frozenset[str]], bytes]
+Answer = Callable[[bytes, Mapping[str, str] | None], bytes]
 HELLO_SECONDS = 1.0  # between two hellos at most so often: each of them is a line in the ledger
 
 
 class PlantLink:
     """Connection of one site agent.
 
-    ``answer`` turns a task frame into an answer frame, told what who asks reads; it runs in a worker
+    ``answer`` turns a task frame into an answer frame, told the headers beside it; it runs in a worker
     thread, one task at a time, so that the server's pings are answered meanwhile. ``hello`` gives the frame
     that says the agent is there. ``connected`` is called once, with the first server that has heard it.
     """
@@ -200,8 +199,7 @@ class PlantLink:
         try:
             size = len(message.data)
             with span("answer", "server", message.headers, site_id=self._address.site_id, bytes_in=size) as more:
-                reads = read_by_asker(message.headers)
-                frame = await asyncio.to_thread(self._answer, bytes(message.data), reads)
+                frame = await asyncio.to_thread(self._answer, bytes(message.data), message.headers)
                 more["bytes_out"] = len(frame)
         except BallastError as error:
             self._fail(error)

@@ -45,7 +45,7 @@ class _Trial(PlantLink):
     """The agent's own link, which ends where the agent's would say hello."""
 
     def __init__(self, address: Address, stop: asyncio.Event) -> None:
-        super().__init__(address, lambda frame, reads: b"", lambda: b"")
+        super().__init__(address, lambda frame, headers: b"", lambda: b"")
         self._stop = stop
         self._outage_said = True  # it is said at the end, by what ends it
 

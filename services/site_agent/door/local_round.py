@@ -16,7 +16,7 @@ from models.basics import FloatArray
 from models.cohorts.fixed_point import Words
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.lift import ProductLiftSpec
-from services.contracts.wire.codec import COMPACT, OWN_SCORES, Frame, FrameError
+from services.contracts.wire.codec import COMPACT, OWN_SCORES, Frame, FrameError, read_by_asker
 from services.contracts.wire.masking import Delivery, MaskingCohort
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate, Task
 from services.process.log_lines import about
@@ -24,6 +24,7 @@ from services.process.tracing import span
 from services.site_agent.answers.local_join import ToldBeside
 from services.site_agent.door.masked_runs import MaskedRuns
 from services.site_agent.door.noisy_round import NoisyAnswers
+from services.site_agent.door.oem_tasks import OemTasks
 from services.site_agent.door.own_draws import DRAW, with_own_draws, with_own_seed
 from services.site_agent.door.refusals import as_refusals
 from services.site_agent.door.row_answers import RowAnswers
@@ -61,11 +62,12 @@ class LocalRound:
 
     def __init__(
         self, site_id: str, source: DataSource, asset_type: AssetType, policy: SitePolicy, egress: Egress,
-        exposure: Path | None = None, masks: MaskedRuns | None = None,
+        exposure: Path | None = None, masks: MaskedRuns | None = None, tasks: OemTasks | None = None,
     ) -> None:
         """``exposure`` is the file with the record of what was answered; without one it lasts as long as this.
 
-        ``masks`` are those of the runs on sums; without them none is taken part in.
+        ``masks`` are those of the runs on sums; without them none is taken part in. ``tasks`` tells the OEM's from
+        those of others; without it all are answered.
 
         Raises
         ------
@@ -88,22 +90,27 @@ class LocalRound:
         self._beside = ToldBeside(site_id, policy, self._record, self._gate, DriftRecord(exposure), sensors)
         self._answers = RowAnswers(asset_type, policy, masks)
         self._masks = masks
+        self._tasks = tasks
 
-    def answer(self, task_frame: bytes, reads: frozenset[str] = frozenset()) -> bytes:
+    def answer(self, task_frame: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """Signed frame of a ``SiteUpdate`` or ``SiteRefusal``; it stands in the ledger when this returns.
 
-        The same task over the same data gets the same bytes again. ``reads``: what who asks reads, of the words of
-        the header ``codec.READS``.
+        The same task over the same data gets the same bytes again. ``headers`` stood beside it: the OEM's signature,
+        and what who asks reads.
         ``LedgerError`` where the ledger could not take the answer's line: nothing may be sent.
         """
         reply_to, parsed = salvage(task_frame, self._site_id)
         with about(run_id=reply_to["run_id"], round=reply_to["round"]):
-            return self._answered(task_frame, reply_to, parsed, reads)
+            return self._answered(task_frame, reply_to, parsed, headers)
 
     def _answered(
-        self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError, reads: frozenset[str]
+        self, task_frame: bytes, reply_to: dict[str, Any], parsed: Frame | FrameError,
+        headers: Mapping[str, str] | None,
     ) -> bytes:
+        reads = read_by_asker(headers)
         try:
+            if self._tasks is not None:
+                self._tasks.check(task_frame, headers)
             task = read_task(
                 parsed, len(task_frame), self._site_id, self._asset_type, self._policy, self._egress.rounds_answered
             )

@@ -11,10 +11,16 @@ from pathlib import Path
 from services.site_agent.connection.link_address import Address
 from services.site_agent.http_proxy import HttpProxy
 from services.site_agent.outgoing.ledger_check import read_sound
+from services.site_agent.rules.heard_keys import heard_line
 from services.site_agent.settings import SiteSettings
 
 LEAST_FREE_BYTES = 10_000_000
 """What answers of some runs write to ledger and record of exposure, with room to spare."""
+
+_UNSIGNED = (
+    "take care: the settings name no oem_key, so a task is answered whoever has the server: `ballast site oem-key` at "
+    "the OEM prints it"
+)
 
 
 def files_summary(settings: SiteSettings) -> list[str]:
@@ -26,16 +32,19 @@ def files_summary(settings: SiteSettings) -> list[str]:
     ------
     BallastError
         What ``ballast-site run`` would end with: no key or none that is one, no certificate of the OEM's authority or
-        none that is one, a proxy's password that cannot be read, a ledger that is not what was written.
+        none that is one, a proxy's password that cannot be read, a ledger that is not what was written, a file of heard
+        keys that is none.
     """
     Address.of(settings, settings.nkey_seed).tls_context()
     if settings.proxy is not None:
         HttpProxy.of(settings.proxy, settings.proxy_auth)
+    heard_line(settings.heard_keys)
     count = len(read_sound(settings.ledger).entries)
     secrets = (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure)
-    orders = (settings.policy, settings.asset_type, settings.ca, settings.data.path, settings.log)
+    orders = (settings.heard_keys, settings.policy, settings.asset_type, settings.ca, settings.data.path, settings.log)
     folders = {path.parent for path in (*secrets, settings.policy) if path is not None}
     return [f"the site's own files can be used: key, settings of the link, ledger ({count} entries, none changed)",
+            *([_UNSIGNED] if settings.oem_key is None else []),
             *(line for path in secrets if path is not None and (line := _told_mode(path))),
             *(line for path in (*sorted(folders), *orders) if path is not None and (line := _told_writers(path))),
             *_told_room({settings.ledger.parent, settings.exposure.parent})]

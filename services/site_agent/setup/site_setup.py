@@ -30,7 +30,7 @@ KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "csv", ".parquet": "parquet"}
 class SiteSetup:
     """What is asked of ``init``. ``data`` is a simulator's plant folder, a CSV file or a Parquet file.
 
-    ``methods`` are those that the policy allows; empty: all. ``oem_key`` is the key by which the OEM signs versions.
+    ``methods`` are those that the policy allows; empty: all. ``oem_key``: by it the OEM signs tasks and versions.
     ``own_scores`` and ``seen_alone``: whether the policy releases the site's own scores in runs on sums, and its own
     answers in runs that are not. ``figures``: whether it tells the drift of its readings and its exposure.
     ``package``: what the OEM's server gave at the enrolment, in the place of ``asset_type``, ``servers``, ``authority``
@@ -150,7 +150,7 @@ servers = [{", ".join(_quoted(server) for server in setup.addresses)}]
 {_proxy_text(setup)}
 # Certificate of the OEM's authority; without it the system's authorities are asked.
 {ca}
-# Public key of the OEM (`ballast site oem-key` there): a version that it did not sign is not used here.
+# Public key of the OEM (`ballast site oem-key` there): a task that it did not sign is not answered, a version not used.
 {oem_key}
 nkey_seed = "{SEED}"
 asset_type = "{ASSET_TYPE}"

@@ -32,7 +32,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.value_range import Ranges
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.lift import draw_lift
-from services.contracts.wire.codec import COMPACT, OWN_SCORES
+from services.contracts.wire.codec import COMPACT, OWN_SCORES, READS
 from services.contracts.wire.messages import Kind, Reveal
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.run_state.training_state import TrainedModel
@@ -122,7 +122,7 @@ class _Doors:
         found = {}
         for site, frame in frames.items():
             began = time.perf_counter()
-            answer = self.doors[site].answer(frame, frozenset({COMPACT, OWN_SCORES}))
+            answer = self.doors[site].answer(frame, {READS: f"{COMPACT} {OWN_SCORES}"})
             self.sent.setdefault(self.phase, {}).setdefault(site, 0)
             self.sent[self.phase][site] += len(answer)
             found[site] = RawAnswer(site, answer, "", time.perf_counter() - began)

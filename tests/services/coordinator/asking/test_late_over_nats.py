@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ async def test_a_slow_plant_on_the_real_link_answers_late_and_counts(bus: Any, t
         plants[site].seed_file, plants[site].public_key = seed, bus.keys[site]
 
     def answering(site: str) -> Any:
-        def answer(frame: bytes, reads: frozenset[str]) -> bytes:
+        def answer(frame: bytes, headers: Mapping[str, str] | None) -> bytes:
             time.sleep(0.3 if site == SLOW else 0.0)
             found = plants[site].answer(frame).frame
             assert found is not None

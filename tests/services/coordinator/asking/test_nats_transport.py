@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -155,7 +155,7 @@ async def test_an_answer_that_the_server_does_not_take_is_asked_for_again(bus: A
     asked, loop, stop = list[bytes](), asyncio.get_running_loop(), asyncio.Event()
     at_work = asyncio.Event()
 
-    def answer(frame: bytes, reads_compact: bool) -> bytes:
+    def answer(frame: bytes, headers: Mapping[str, str] | None) -> bytes:
         asked.append(frame)
         loop.call_soon_threadsafe(at_work.set)
         if len(asked) == 1:

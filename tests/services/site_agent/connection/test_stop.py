@@ -31,5 +31,5 @@ async def test_a_client_that_swallows_the_first_cancel_is_given_up_all_the_same(
     monkeypatch.setattr(Client, "close", close)
     key = new_seed_file(tmp_path / "plant-1.nk")
     address = Address("plant-1", ("nats://127.0.0.1:4222",), tmp_path / "plant-1.nk", key, None, needs_tls=False)
-    await PlantLink(address, lambda frame, reads: b"", lambda: b"hello").run(stop)
+    await PlantLink(address, lambda frame, headers: b"", lambda: b"hello").run(stop)
     assert stubborn.end == "cancelled"

@@ -14,7 +14,7 @@ import pytest
 
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles
-from services.contracts.keys.signing import signer
+from services.contracts.keys.signing import new_seed_file, signer
 from services.contracts.wire.messages import Hello
 from services.site_agent.cli import main
 from services.site_agent.outgoing.egress import Egress
@@ -35,6 +35,7 @@ def plant(
     ensure_certificates(oem, ["localhost"])
     home, data = tmp_path / "p", write_csv(make_table(60))
     given = ["--asset-type", str(asset_type_file), "--data", str(data), "--ca", str(oem.authority)]
+    given += ["--oem-key", new_seed_file(oem.folder / "coordinator.nk")]
     assert main(["init", "--site-id", "p", "--dir", str(home), *given]) == 0
     capsys.readouterr()
     with Ledger(home / "ledger.jsonl") as ledger:
@@ -71,6 +72,7 @@ def behind_a_proxy(plant: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "keys that nobody heard": (put("heard-keys.json", "{"), "heard-keys.json does not hold what was heard"),
     "no key": (gone("site.nk"), "no key at .*site.nk"),
     "an empty key": (put("site.nk", ""), "site.nk does not hold an nkey seed"),
     "no certificate": (gone("../oem/ca.pem"), "no certificate file at .*ca.pem"),
@@ -97,6 +99,14 @@ def test_files_that_are_well_are_said_to_be(plant: Path, capsys: Capture) -> Non
         "the site's own files can be used: key, settings of the link, ledger (3 entries, none changed)"
     ]
     assert not [line for line in findings if "take care" in line]
+
+
+def test_that_the_oems_key_is_not_known_is_said(plant: Path, capsys: Capture) -> None:
+    path = plant / "site.toml"
+    path.write_text(re.sub("(?m)^oem_key = .*\n", "", path.read_text()))
+    code, findings, _ = checked(plant, capsys)
+    (line,) = [line for line in findings if "take care" in line]
+    assert code == 0 and "the settings name no oem_key, so a task is answered whoever has the server" in line
 
 
 def with_a_password(plant: Path) -> None:
