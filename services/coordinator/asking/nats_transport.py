@@ -67,7 +67,8 @@ class NatsTransport:
         self._client = await self._opened(timeout_seconds)
 
     async def _opened(self, timeout_seconds: float) -> Client:
-        context = ssl.create_default_context(cafile=str(self._authority)) if self._authority else None
+        sealed = self._authority is not None or any(each.startswith(("tls://", "wss://")) for each in self._servers)
+        context = ssl.create_default_context(cafile=self._authority) if sealed else None
         client = NatsClient()
 
         async def on_error(error: Exception) -> None:

@@ -157,10 +157,7 @@ class PlantLink:
                 await give_up(task)
 
     async def _greet(self, client: Client) -> None:
-        """After every connection: check that it is encrypted, then say hello."""
-        if self._address.needs_tls and not is_encrypted(client):
-            self._fail(LinkError("the server does not speak TLS; nothing was sent over the open connection"))
-            return
+        """Say hello, after every connection."""
         try:
             frame = await asyncio.to_thread(self._hello)
             await client.publish(self._address.hello_subject, frame)
@@ -194,8 +191,6 @@ class PlantLink:
         if not message.reply:
             LOG.warning("a task without a reply address was ignored")
             return
-        if self._address.needs_tls and not is_encrypted(client):
-            return  # _greet ends the agent
         try:
             size = len(message.data)
             with span("answer", "server", message.headers, site_id=self._address.site_id, bytes_in=size) as more:
@@ -235,13 +230,6 @@ class PlantLink:
     def _fail(self, error: BallastError) -> None:
         if self._failure is not None and not self._failure.done():
             self._failure.set_result(error)
-
-
-def is_encrypted(client: Client) -> bool:
-    """Whether the connection runs over TLS. The client library upgrades only when the server asks for it."""
-    transport = client._transport  # noqa: SLF001 - the library has no public way to ask
-    writer = getattr(transport, "_io_writer", None) or getattr(transport, "_ws", None)
-    return writer is not None and writer.get_extra_info("ssl_object") is not None
 
 
 def _netloc(client: Client) -> str:

@@ -53,10 +53,12 @@ class Address:
         return f"hello.{self.site_id}"
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """What the server's certificate is checked by, None where nothing is; :class:`LinkError` for no such file."""
+        """What the server's certificate is checked by, None where nothing is; :class:`LinkError` for no such file.
+
+        The system's authorities vouch for an encrypted server where the OEM gave none.
+        """
         if self.authority is None:
-            sealed = any(server.startswith("wss://") for server in self.servers)
-            return ssl.create_default_context() if sealed else None
+            return ssl.create_default_context() if self.needs_tls else None
         try:
             return ssl.create_default_context(cafile=str(self.authority))
         except FileNotFoundError:

@@ -9,7 +9,7 @@ from typing import Final
 
 from services.contracts.errors import BallastError
 from services.contracts.keys.signing import public_key
-from services.process.nats_client import StrangeChallengeError
+from services.process.nats_client import OpenConnectionError, StrangeServerError
 from services.site_agent.connection.link_address import Address, KeyRefusedError, LinkError
 
 _OF_THE_CLOCK: Final = frozenset({9, 10})  # OpenSSL's numbers for a certificate that does not hold yet, and no more
@@ -38,6 +38,8 @@ class Hopeless:
             return KeyRefusedError(
                 f"the server knows this key, but not as site {self._address.site_id}: {text.removeprefix('nats: ')}"
             )
+        if isinstance(error, OpenConnectionError) and not was_connected:
+            return LinkError(str(error))
         error = getattr(error, "certificate_error", error)  # as aiohttp tells it
         if isinstance(error, ssl.SSLCertVerificationError) and not was_connected:
             return LinkError(f"the server's certificate does not fit ({error.verify_message}); {_todo(error)}")
@@ -84,7 +86,7 @@ def said_of_the_way(error: Exception, *, through_proxy: bool) -> str:
     """Why no server is reached, for the log: what answers in its place, or the proxy's words; empty where none did."""
     if is_of_the_way(error) and type(error).__name__ == "WSServerHandshakeError":
         return f" (what answers there says HTTP {getattr(error, 'status', 'of no status')}, and opens no WebSocket)"
-    return f" ({error})" if through_proxy or isinstance(error, StrangeChallengeError) else ""
+    return f" ({error})" if through_proxy or isinstance(error, StrangeServerError) else ""
 
 
 def is_key_refused(error: Exception) -> bool:

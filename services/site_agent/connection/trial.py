@@ -9,8 +9,8 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.contracts.errors import UnavailableError
-from services.site_agent.connection.link import PlantLink, is_encrypted
-from services.site_agent.connection.link_address import Address, LinkError
+from services.site_agent.connection.link import PlantLink
+from services.site_agent.connection.link_address import Address
 
 TRIAL_SECONDS = 15.0
 """How long a server may take to let a key in: some tries, and the grace of a key that was entered a moment ago."""
@@ -50,9 +50,6 @@ class _Trial(PlantLink):
         self._outage_said = True  # it is said at the end, by what ends it
 
     async def _greet(self, client: Client) -> None:
-        if self._address.needs_tls and not is_encrypted(client):
-            self._fail(LinkError("the server does not speak TLS; nothing was sent over the open connection"))
-            return
         try:
             for _ in range(FLUSHES):
                 await client.flush()  # what the server has against the subscription comes before its answer to this

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from services.bus.certificates import ensure_certificates
+from services.bus.configuration import TlsFiles
 from services.contracts.access.enrolment import proof
 from services.contracts.errors import UnavailableError
 from services.contracts.keys.key_chain import KeyStatement
@@ -25,7 +27,7 @@ from services.contracts.wire.messages import SiteRefusal
 from services.coordinator.asking.nats_transport import NatsTransport
 from services.process.ended_tasks import give_up
 from services.site_agent.connection.link import PlantLink
-from services.site_agent.connection.link_address import Address
+from services.site_agent.connection.link_address import Address, LinkError
 
 CHALLENGE = "kD0t-9sP_3xYq2A"
 A_KEY = "U" + 55 * "A"
@@ -59,6 +61,7 @@ class Hostile:
 
     def __init__(self, challenge: object) -> None:
         self.challenge, self.signatures, self.tries, self.port = challenge, list[bytes](), 0, 0
+        self.heard = b""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.tries += 1
@@ -67,6 +70,7 @@ class Hostile:
         writer.write(b"INFO " + json.dumps(info).encode() + b"\r\n")
         with contextlib.suppress(ConnectionError):
             while line := await reader.readline():
+                self.heard += line
                 if line.startswith(b"CONNECT "):
                     self.signatures.append(base64.b64decode(json.loads(line[8:])["sig"]))
                     writer.write(b"-ERR 'Authorization Violation'\r\n")
@@ -88,16 +92,25 @@ async def tried(found: Hostile) -> None:
         await asyncio.sleep(0.01)
 
 
-async def show_plant(found: Hostile, seed: Path, key: str) -> None:
-    address = Address("plant-1", (f"nats://127.0.0.1:{found.port}",), seed, key, None, needs_tls=False)
+async def show_plant(found: Hostile, seed: Path, key: str, scheme: str = "nats", ca: Path | None = None) -> None:
+    sealed = scheme == "tls" or ca is not None
+    address = Address("plant-1", (f"{scheme}://127.0.0.1:{found.port}",), seed, key, ca, needs_tls=sealed)
     link = asyncio.create_task(PlantLink(address, lambda *_: b"", lambda: b"hello").run(asyncio.Event()))
-    await tried(found)
+    if sealed:
+        with pytest.raises(LinkError, match="the server does not speak TLS; nothing was sent over the open connection"):
+            await link
+        return
+    trying = asyncio.create_task(tried(found))
+    done, _ = await asyncio.wait({trying, link}, return_when=asyncio.FIRST_COMPLETED)
+    for ended in done:
+        ended.result()
     await give_up(link)
 
 
-async def show_coordinator(found: Hostile, seed: Path, key: str) -> None:
-    transport = NatsTransport([f"nats://127.0.0.1:{found.port}"], seed, None)
-    with pytest.raises(UnavailableError):
+async def show_coordinator(found: Hostile, seed: Path, key: str, scheme: str = "nats", ca: Path | None = None) -> None:
+    transport = NatsTransport([f"{scheme}://127.0.0.1:{found.port}"], seed, ca)
+    said = "the server does not speak TLS" if scheme == "tls" or ca is not None else "no NATS server at"
+    with pytest.raises(UnavailableError, match=said):
         await transport.connect(0.4)
     await transport.close()
 
@@ -125,6 +138,20 @@ async def test_what_is_no_challenge_is_not_signed(
     assert found.tries and not found.signatures
     if side == "plant":
         assert [line for line in caplog.messages if "asks for a signature of what is no challenge" in line]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("by", ["the OEM's authority", "the system's"])
+async def test_over_an_open_connection_no_challenge_is_signed(side: str, by: str, tmp_path: Path) -> None:
+    """Who stands in the way can say in the server's name that it speaks no TLS, with the true server's challenge."""
+    key, files = new_seed_file(tmp_path / "own.nk"), TlsFiles(tmp_path)
+    ensure_certificates(files, ["localhost"])
+    ours = by == "the OEM's authority"
+    async with hostile(CHALLENGE) as found:
+        await SIDES[side](
+            found, tmp_path / "own.nk", key, "nats" if ours else "tls", files.authority if ours else None
+        )
+    assert found.tries and not found.signatures and not found.heard
 
 
 async def test_who_is_asked_says_what_the_server_wants(tmp_path: Path) -> None:

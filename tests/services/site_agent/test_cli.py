@@ -60,7 +60,7 @@ def test_check_tells_methods_that_this_agent_does_not_know_and_goes_on(home: Pat
     policy = home / "policy.toml"
     text = policy.read_text()
     assert main(("check", *config(home))) == 0
-    assert "take care" not in capsys.readouterr().out
+    assert "does not know" not in capsys.readouterr().out
     policy.write_text(text.replace('"cohort-bundle"', '"cohort-bundel", "dreams"', 1))
     assert main(("check", "--json", *config(home))) == 0
     misspelt, strange = json.loads(capsys.readouterr().out)["findings"][-2:]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from services.bus import server
 from services.contracts.keys.signing import public_key
@@ -54,3 +57,22 @@ def test_the_coordinator_is_answered_and_who_else_has_the_server_is_not(bus: Bus
     plant.start()
     plant.wait_for("connected as a site", 2)
     assert isinstance(decode(asked(bus, oem.join(4)), 1 << 20), SiteUpdate)
+
+
+def test_where_the_oem_gave_no_certificate_the_systems_authorities_vouch_for_the_server(
+    bus: Bus, plant: Plant, oem: Oem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the plant and for the coordinator, whose server stands elsewhere."""
+    settings = plant.folder / "site.toml"
+    settings.write_text(re.sub("(?m)^ca = .*\n", "", settings.read_text()))
+    server.update_users(bus.files, {"plant-1": plant.key})
+    bus.start()
+    plant.start()
+    code, said = plant.ended()
+    assert code == 1 and "the server's certificate does not fit" in said
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(bus.files.authority))
+    plant.start()
+    plant.wait_for("connected as a site")
+    bus.files.authority = None  # type: ignore[assignment]
+    assert isinstance(decode(asked(bus, oem.join(1)), 1 << 20), SiteUpdate)

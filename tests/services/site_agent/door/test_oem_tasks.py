@@ -108,7 +108,7 @@ def test_a_key_that_follows_is_believed_by_the_line_and_remembered(oem: Oem, kep
     ("ago", "holds"), [(GRACE - timedelta(minutes=1), True), (GRACE + timedelta(minutes=1), False)]
 )
 def test_a_former_key_holds_until_its_end(oem: Oem, kept: Path, ago: timedelta, holds: bool) -> None:
-    oem.change(at=NOW - HOUR - ago)
+    oem.change(at=datetime.now(UTC) - HOUR - ago)
     tasks = known(oem, kept)
     tasks.check(TASK, oem.headers(1))
     if holds:
