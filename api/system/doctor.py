@@ -14,6 +14,7 @@ from api.system.finding import Finding
 from api.system.keys import keys, lost_keys
 from api.system.let_in import let_in
 from api.system.link_users import link_users
+from api.system.ways import ways
 from services.contracts.errors import BallastError
 from services.contracts.history.audit import BACKUP_MADE, BACKUP_RESTORED
 from services.contracts.keys.signed_documents import check_signature
@@ -38,7 +39,7 @@ def examine(backend: Backend) -> list[Finding]:
         return [Finding(check="home folder", state="fail", todo=f"{made}{todo}",
                         said=f"{settings.home} is no folder" if is_file else f"there is no {settings.home}")]
     found = [facts.disk(settings), facts.secrets(settings), *facts.ports(settings),
-             *facts.certificates(settings, now), *keys(settings)]
+             *facts.certificates(settings, now), *keys(settings), *ways(settings)]
     try:
         backend.check_store()
     except BallastError as error:
