@@ -7,7 +7,9 @@ import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from services.process.settings import is_loopback
 from services.site_agent.connection.link_address import Address
 from services.site_agent.http_proxy import HttpProxy
 from services.site_agent.outgoing.ledger_check import read_sound
@@ -20,6 +22,10 @@ LEAST_FREE_BYTES = 10_000_000
 _UNSIGNED = (
     "take care: the settings name no oem_key, so a task is answered whoever has the server: `ballast site oem-key` at "
     "the OEM prints it"
+)
+_OPEN = (
+    "take care: a server is written nats:// or ws://, and no ca is named, so all that leaves may go in the open: write "
+    "tls:// or wss://"
 )
 
 
@@ -45,9 +51,14 @@ def files_summary(settings: SiteSettings) -> list[str]:
     folders = {path.parent for path in (*secrets, settings.policy) if path is not None}
     return [f"the site's own files can be used: key, settings of the link, ledger ({count} entries, none changed)",
             *([_UNSIGNED] if settings.oem_key is None else []),
+            *([] if settings.needs_tls or all(map(_is_here, settings.servers)) else [_OPEN]),
             *(line for path in secrets if path is not None and (line := _told_mode(path))),
             *(line for path in (*sorted(folders), *orders) if path is not None and (line := _told_writers(path))),
             *_told_room({settings.ledger.parent, settings.exposure.parent})]
+
+
+def _is_here(server: str) -> bool:
+    return is_loopback(urlsplit(server).hostname or "")
 
 
 def _told_mode(path: Path) -> str:

@@ -109,6 +109,20 @@ def test_that_the_oems_key_is_not_known_is_said(plant: Path, capsys: Capture) ->
     assert code == 0 and "the settings name no oem_key, so a task is answered whoever has the server" in line
 
 
+@pytest.mark.parametrize(("server", "ca", "told"), [
+    ("nats://oem:4222", False, True), ("ws://oem:80", False, True), ("nats://oem:4222", True, False),
+    ("tls://oem:4222", False, False), ("nats://localhost:4222", False, False),
+])
+def test_that_answers_may_go_in_the_open_is_said(
+    server: str, ca: bool, told: bool, plant: Path, capsys: Capture
+) -> None:
+    path = plant / "site.toml"
+    text = re.sub("(?m)^servers = .*", f'servers = ["{server}"]', path.read_text())
+    path.write_text(text if ca else re.sub("(?m)^ca = .*\n", "", text))
+    code, findings, _ = checked(plant, capsys)
+    assert code == 0 and any("may go in the open" in line for line in findings) == told
+
+
 def with_a_password(plant: Path) -> None:
     behind_a_proxy(plant)
     (plant / "nowhere").write_text("plant:word\n")
