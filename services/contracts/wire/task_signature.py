@@ -16,8 +16,8 @@ SIGNATURE: Final = "Ballast-Signature"
 """Header of a task's NATS message: Ed25519 over :func:`covered`, base 64."""
 LINE: Final = "Ballast-OEM-Keys"
 """Header: statements of the changes of the OEM's key (``services.contracts.keys.key_chain``), JSON on one line."""
-LONGEST_LINE: Final = 65_536
-"""Characters of that header at most: some hundred changes of keys."""
+LONGEST_LINE: Final = 500_000
+"""Characters of that header at most: a thousand changes of keys, or a stolen key and seven thousand versions."""
 _PURPOSE: Final = b"ballast.task/1\n"
 
 

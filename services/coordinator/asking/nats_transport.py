@@ -68,7 +68,6 @@ class NatsTransport:
 
     async def _opened(self, timeout_seconds: float) -> Client:
         sealed = self._authority is not None or any(each.startswith(("tls://", "wss://")) for each in self._servers)
-        context = ssl.create_default_context(cafile=self._authority) if sealed else None
         client = NatsClient()
 
         async def on_error(error: Exception) -> None:
@@ -84,7 +83,10 @@ class NatsTransport:
                 self._beginning = asyncio.create_task(self._begin_again(client))
 
         try:
+            context = ssl.create_default_context(cafile=self._authority) if sealed else None
             signing = TaskSigner(self._seed_file)
+        except OSError as error:
+            raise UnavailableError(f"the certificate {self._authority} cannot be used: {error.strerror}") from None
         except BallastError as error:
             raise UnavailableError(f"no task can be signed: {error}") from None
         try:

@@ -37,7 +37,7 @@ class OemTasks:
 
     def __init__(self, key: str, file: Path) -> None:
         self._key, self._file, self._heard = key, file, ""
-        self._line = _connected(key, heard_line(file))
+        self._line = _forward(key, heard_line(file))
 
     def check(self, frame: bytes, headers: Mapping[str, str] | None) -> None:
         """:class:`Refusal` of a task that is not the OEM's."""
@@ -48,22 +48,18 @@ class OemTasks:
             raise Refusal("task_not_signed", f"the OEM's keys are {', '.join(keys)}, and the task is signed {said}")
 
     def _trusted(self) -> list[str]:
-        """Keys that may sign now: the present one, and former ones until their ends."""
-        now, ends = datetime.now(UTC) - GRACE, {each.former: each for each in self._line}
-        keys = dict.fromkeys([self._key, *(name for each in self._line for name in (each.former, each.next))])
-        return [
-            key for key in keys if (end := ends.get(key)) is None or (not end.stolen and now < end.former_until)
-        ]
+        """Keys that may sign now: the present one, and those before it, down to the own one, until their ends."""
+        now = datetime.now(UTC) - GRACE
+        former = [each.former for each in self._line if not each.stolen and now < each.former_until]
+        return [*former, self._line[-1].next if self._line else self._key]
 
     def _hear(self, text: str) -> None:
-        """Take in and keep what the line says of keys that the own one leads to, or comes from."""
+        """Take in and keep where the line leads from the own key on."""
         if not text or text == self._heard or len(text) > LONGEST_LINE:
             return
         self._heard = text
         try:
-            told = read_statements(text)
-            line = _connected(self._key, (*self._line, *told))
-            read_statements(write_statements(line))  # two keys in one place of the line
+            line = _forward(self._key, (*read_statements(text), *self._line))
         except BallastError as error:
             PRIVATE.warning("the line of the OEM's keys was not taken: %s", error)
             return
@@ -76,11 +72,13 @@ class OemTasks:
             PRIVATE.warning("the line of the OEM's keys could not be kept in %s: %s", self._file, error.strerror)
 
 
-def _connected(key: str, statements: Iterable[KeyStatement]) -> tuple[KeyStatement, ...]:
-    """Statements that lead from the key on, or back, each once."""
-    left, known, found = list(dict.fromkeys(statements)), {key}, list[KeyStatement]()
-    while more := [each for each in left if {each.former, each.next} & known]:
-        found += more
-        known |= {name for each in more for name in (each.former, each.next)}
-        left = [each for each in left if each not in more]
+def _forward(key: str, statements: Iterable[KeyStatement]) -> tuple[KeyStatement, ...]:
+    """Statements that lead from the key on; of two about the same key the last of ``statements``.
+
+    Not back: who holds a key that has come to its end could state that it followed one of his own.
+    """
+    after, found = {each.former: each for each in statements}, list[KeyStatement]()
+    while (change := after.pop(key, None)) is not None:
+        found.append(change)
+        key = change.next
     return tuple(found)

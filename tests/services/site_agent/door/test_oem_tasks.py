@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -117,12 +118,32 @@ def test_a_former_key_holds_until_its_end(oem: Oem, kept: Path, ago: timedelta, 
         refused(tasks, oem.silent(0), "by none of them")
 
 
-def test_who_knows_a_later_key_believes_the_one_before_it_until_its_end(oem: Oem, kept: Path) -> None:
+def test_who_knows_a_later_key_believes_none_before_it(oem: Oem, kept: Path) -> None:
     oem.change()
     tasks = known(oem, kept, 1)
-    refused(tasks, oem.silent(0), "by none of them")
     tasks.check(TASK, oem.headers(1))
-    tasks.check(TASK, oem.silent(0))
+    refused(tasks, oem.silent(0), "by none of them")
+    assert not kept.exists()
+
+
+def test_who_holds_a_key_that_has_ended_gives_no_other_its_place(oem: Oem, kept: Path, tmp_path: Path) -> None:
+    """Neither as its successor, where the true one was heard, nor as one before it, with an end of his own."""
+    oem.change(at=NOW - 2 * HOUR)
+    tasks, thief = known(oem, kept), Oem(tmp_path, "thief")
+    tasks.check(TASK, oem.headers(1))
+    for former, following in ((thief.seeds[0], oem.seeds[0]), (oem.seeds[0], thief.seeds[0])):
+        thief.line = ()
+        thief.tell(state_change(former, following, NOW, NOW + 1000 * HOUR))
+        headers = {**thief.silent(), LINE: json.dumps([json.loads(each.model_dump_json()) for each in thief.line])}
+        refused(tasks, headers, "by none of them")
+    tasks.check(TASK, oem.silent(1))
+
+
+def test_a_line_that_leads_in_a_circle_ends(oem: Oem, kept: Path) -> None:
+    oem.change()
+    oem.tell(state_change(oem.seeds[1], oem.seeds[0], NOW, NOW + HOUR))
+    line = json.dumps([json.loads(each.model_dump_json()) for each in oem.line])
+    known(oem, kept).check(TASK, {**oem.silent(0), LINE: line})
 
 
 def test_a_stolen_key_is_believed_no_more_once_that_was_heard_nor_whom_its_thief_names(
@@ -175,8 +196,10 @@ def test_a_line_of_many_keys_is_followed_to_its_end(oem: Oem, kept: Path) -> Non
         oem.change()
     tasks = known(oem, kept, 2)
     tasks.check(TASK, oem.headers())
-    for number in range(6):
+    for number in range(2, 6):
         tasks.check(TASK, oem.silent(number))
+    for number in range(2):
+        refused(tasks, oem.silent(number), "by none of them")
 
 
 def test_what_cannot_be_kept_holds_until_the_agent_ends(oem: Oem, tmp_path: Path) -> None:
