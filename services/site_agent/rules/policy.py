@@ -53,8 +53,9 @@ REASONS: dict[RefusalCode, str] = {
     "noise_refused": "the noise of the run hides too little of this site's rows, or the task does not go with noise",
     "work_limit": "the task takes more work than the site's policy allows: fewer steps or parts, or a smaller model",
     "task_not_signed": (
-        "the task is not signed by the OEM's key that the site knows, nor by one that follows from it: the plant gives "
-        "the OEM's present key as oem_key in its settings; a coordinator of before does not sign"
+        "the task is not signed by the OEM's key that the site knows, nor by one that follows from it: at the OEM "
+        "oem-keys.json belongs beside the coordinator's key, where that was changed; else the plant names the OEM's "
+        "present key as oem_key in its settings; a coordinator of an earlier version does not sign"
     ),
     "internal_error": "the site could not compute an answer; the site's own log says why",
 }
