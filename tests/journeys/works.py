@@ -21,6 +21,7 @@ from models.methods.catalogue import METHODS
 from services.bus.configuration import BusFiles
 from services.bus.server import prepare, update_users
 from services.contracts.history.run import Run
+from services.contracts.keys.signing import public_key
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
@@ -114,6 +115,7 @@ class ProcessWorks:
             code = ballast_site([
                 "init", "--site-id", site, "--dir", str(folder), "--asset-type", str(self.plants / "rig.toml"),
                 "--data", str(folder / "data.csv"), "--ca", str(ca or self.files.authority),
+                "--oem-key", public_key(self.settings.nats_seed),
                 *(word for each in servers or self.settings.nats_servers for word in ("--server", each)),
                 *(word for method in METHODS for word in ("--allow-method", method)),
             ])

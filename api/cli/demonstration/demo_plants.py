@@ -23,6 +23,7 @@ from models.features.condition_indicators import INDICATOR_NAMES, condition_indi
 from models.methods.catalogue import get_method
 from services.contracts.documents import to_plain
 from services.contracts.errors import BallastError
+from services.contracts.keys.signing import public_key
 from services.contracts.plans.gates import Gates
 from services.contracts.plans.plan import Plan
 from services.contracts.wire.messages import Reveal
@@ -78,7 +79,8 @@ def enrol_sites(
         [
             *ballast_site("init"), "--site-id", site, "--dir", str(site_folder(settings, site)),
             "--asset-type", str(builtin_asset_type_path(asset_type)), "--data", str(folder),
-            "--server", settings.nats_servers[0], "--ca", str(settings.nats_authority), "--allow-method", method,
+            "--server", settings.nats_servers[0], "--ca", str(settings.nats_authority),
+            "--oem-key", public_key(settings.nats_seed), "--allow-method", method,
             "--own-scores", "--tell-figures", *(() if reveal(method, len(folders)) == "sums" else ("--seen-alone",)),
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
