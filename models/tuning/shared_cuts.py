@@ -116,8 +116,18 @@ class SharedCuts:
         if basis is not None:
             found = np.append(basis @ found[: basis.shape[1]], found[basis.shape[1] :])
         upper = upper if math.isfinite(upper) else max(height, 1.0)  # losses are of order one
-        found = self._farthest(candidate).drawn_in(found, best, upper)
+        found = self._farthest(candidate).drawn_in(found, best, min(upper, self._at_zero(candidate)))
         return Step(without_needless_digits(found, DIGITS), best, max(gap, 0.0))
+
+    def _at_zero(self, candidate: Candidate) -> float:
+        """Risk at zero weights, which of classes no ball and no cost of a flip changes; infinite where it is not known.
+
+        A candidate may know its risk at one point alone, which is worse.
+        """
+        if self.terms.loss.task == "regression":
+            return math.inf
+        known = (self._worst(told.risks, candidate) for told in self._told if not told.point.any())
+        return min(known, default=math.inf)
 
     def _farthest(self, candidate: Candidate) -> Farthest:
         radius = candidate.radius * max(site.radius for site in self.terms.sites)

@@ -110,3 +110,22 @@ def test_a_candidate_asks_no_farther_than_its_own_ball_lets_its_best_weights_be(
     flat = {"risk": one, "cut_height": one, "slope": np.array([1e-5, 0.0]), "norm_weight": 0.0 * one}
     pool.add(CANDIDATE, np.zeros(2), {f"site-{k}": flat for k in range(2)})
     np.testing.assert_allclose(pool.step(CANDIDATE).point, [-farthest, 0.0], rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize(("loss", "farthest"), [("hinge", 16.0 / 0.1), ("huber", 16.0 * 2000.0 / 0.1)])
+def test_what_a_candidate_knows_of_one_bad_point_lets_it_ask_no_farther_than_zero_weights_do(
+    loss: str, farthest: float
+) -> None:
+    """Another was asked at zero, whose risk is that of all where there are classes; of targets it is not known here."""
+    terms = TuningTerms(
+        tuple(SiteTerms(f"site-{k}", 0.5, 0.05, 1.0) for k in range(2)), get_loss(loss), "linf", fit_intercept=True,
+        unbounded=loss == "hinge",
+    )
+    pool, one, wide = SharedCuts(terms, 1), np.array(1.0), Candidate(2.0, 2.0)
+    flat = {"risk": one, "cut_height": one, "slope": np.zeros(2), "norm_weight": 0.0 * one}
+    pool.add(Candidate(1.0, 2.0), np.zeros(2), {f"site-{k}": flat for k in range(2)})
+    bad = 2000.0 * one
+    falling = {"risk": bad, "cut_height": bad, "slope": np.array([1e-4, 0.0]), "norm_weight": 0.0 * one}
+    pool.add(wide, np.array([0.7, 0.0]), {f"site-{k}": falling for k in range(2)})
+    assert np.abs(pool.step(wide).point).max() <= farthest
+    assert np.abs(pool.step(wide).point).max() == pytest.approx(min(farthest, 4096.0), rel=1e-2)
