@@ -48,6 +48,8 @@ def steepest_move(weights: FloatArray, transport_norm: TransportNorm) -> FloatAr
         largest = int(np.argmax(np.abs(weights)))
         move[largest] = np.sign(weights[largest])
         return move
-    # Of the largest alone: squares of numbers below 1e-162 are zero.
-    shape = weights / np.abs(weights).max() if weights @ weights < _LEAST_SQUARE else weights
-    return np.asarray(shape / np.sqrt(shape @ shape))
+    squared = weights @ weights
+    if squared < _LEAST_SQUARE:
+        weights = weights / np.abs(weights).max()
+        squared = weights @ weights
+    return np.asarray(weights / np.sqrt(squared))

@@ -15,7 +15,7 @@ from services.bus.configuration import BusFiles, users_text, write_atomically, w
 from services.bus.known_keys import check_known_files
 from services.bus.reload import refused_reload, reload
 from services.contracts.errors import ConflictError, UnavailableError
-from services.contracts.keys.key_chain import KeyStatement, read_statements, state_change, write_statements
+from services.contracts.keys.key_chain import KeyStatement, read_statements, state_change, up_to, write_statements
 from services.contracts.keys.signing import new_seed_file, public_key
 from services.process.private_files import private_folder
 from services.process.settings import WILDCARDS
@@ -156,7 +156,7 @@ def coordinator_line(files: BusFiles) -> tuple[KeyStatement, ...]:
         return ()
     found = read_statements(files.coordinator_line.read_bytes())
     present = public_key(files.coordinator_seed) if files.coordinator_seed.exists() else None
-    return tuple(each for each in found if each.former != present)
+    return up_to(present, found)
 
 
 def command(files: BusFiles) -> list[str]:

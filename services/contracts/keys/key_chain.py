@@ -107,6 +107,11 @@ def read_statements(text: str | bytes) -> tuple[KeyStatement, ...]:
     return found
 
 
+def up_to(present: str | None, statements: Iterable[KeyStatement]) -> tuple[KeyStatement, ...]:
+    """Statements up to the present key; that of a change which was never finished has it for its former one."""
+    return tuple(each for each in statements if each.former != present)
+
+
 def write_statements(statements: Sequence[KeyStatement]) -> str:
     """The file's text."""
     return _STATEMENTS.dump_json(tuple(statements), indent=1).decode() + "\n"

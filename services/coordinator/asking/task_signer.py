@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from services.contracts.errors import BallastError
-from services.contracts.keys.key_chain import FILE, KeyStatement, read_statements
+from services.contracts.keys.key_chain import FILE, KeyStatement, read_statements, up_to
 from services.contracts.keys.signing import public_key, signer
 from services.contracts.wire.task_signature import LINE, LONGEST_LINE, SIGNATURE, covered, written
 
@@ -39,9 +39,7 @@ def _line(seed_file: Path) -> str:
         return ""
     except OSError as error:
         raise BallastError(f"{seed_file.with_name(FILE)} cannot be read: {error.strerror}") from None
-    own = public_key(seed_file)
-    # The statement of a change that was never finished has the present key for its former one.
-    known = tuple(each for each in read_statements(text) if each.former != own)
+    known = up_to(public_key(seed_file), read_statements(text))
     return _short(known) or _short(_since_a_stolen_one(known))
 
 

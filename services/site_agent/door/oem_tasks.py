@@ -43,7 +43,7 @@ class OemTasks:
         """:class:`Refusal` of a task that is not the OEM's."""
         self._hear((headers or {}).get(LINE, ""))
         signature, keys = signature_in(headers), self._trusted()
-        if not any(verify(key, covered(frame), signature) for key in keys):
+        if not verify(" ".join(keys), covered(frame), signature):
             said = "by none of them" if signature else "not at all"
             raise Refusal("task_not_signed", f"the OEM's keys are {', '.join(keys)}, and the task is signed {said}")
 

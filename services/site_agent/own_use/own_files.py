@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from services.process.settings import is_loopback
+from services.contracts.access.loopback import is_loopback
 from services.site_agent.connection.link_address import Address
 from services.site_agent.http_proxy import HttpProxy
 from services.site_agent.outgoing.ledger_check import read_sound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,11 @@ from tests.services.site_agent.connection.conftest import Bus, Oem, Plant
 from tests.waiting import PATIENCE
 
 
-def asked(bus: Bus, task: bytes) -> bytes:
+def asked(bus: Bus, task: bytes, authority: Path | None) -> bytes:
     """What the plant answers a coordinator that begins now."""
 
     async def ask() -> bytes:
-        transport = NatsTransport([bus.url], bus.files.coordinator_seed, bus.files.authority)
+        transport = NatsTransport([bus.url], bus.files.coordinator_seed, authority)
         await transport.connect(PATIENCE)
         try:
             answer = (await transport.ask({"plant-1": task}, PATIENCE))["plant-1"]
@@ -45,18 +46,18 @@ def test_the_coordinator_is_answered_and_who_else_has_the_server_is_not(bus: Bus
     (unsigned,), _ = oem.ask(oem.join(1))
     refusal = decode(unsigned, 1 << 20)
     assert isinstance(refusal, SiteRefusal) and refusal.code == "task_not_signed" and refusal.round == 1
-    assert isinstance(decode(asked(bus, oem.join(2)), 1 << 20), SiteUpdate)
+    assert isinstance(decode(asked(bus, oem.join(2), bus.files.authority), 1 << 20), SiteUpdate)
 
     server.rotate_coordinator(bus.files, datetime.now(UTC) + timedelta(hours=1))
     server.update_users(bus.files, {"plant-1": plant.key})
-    assert isinstance(decode(asked(bus, oem.join(3)), 1 << 20), SiteUpdate)
+    assert isinstance(decode(asked(bus, oem.join(3), bus.files.authority), 1 << 20), SiteUpdate)
     assert (plant.folder / "heard-keys.json").exists()
     code, said = plant.stop()
     assert code == 0, said
 
     plant.start()
     plant.wait_for("connected as a site", 2)
-    assert isinstance(decode(asked(bus, oem.join(4)), 1 << 20), SiteUpdate)
+    assert isinstance(decode(asked(bus, oem.join(4), bus.files.authority), 1 << 20), SiteUpdate)
 
 
 def test_where_the_oem_gave_no_certificate_the_systems_authorities_vouch_for_the_server(
@@ -74,5 +75,4 @@ def test_where_the_oem_gave_no_certificate_the_systems_authorities_vouch_for_the
     monkeypatch.setenv("SSL_CERT_FILE", str(bus.files.authority))
     plant.start()
     plant.wait_for("connected as a site")
-    bus.files.authority = None  # type: ignore[assignment]
-    assert isinstance(decode(asked(bus, oem.join(1)), 1 << 20), SiteUpdate)
+    assert isinstance(decode(asked(bus, oem.join(1), None), 1 << 20), SiteUpdate)
