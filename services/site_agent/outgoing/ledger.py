@@ -67,11 +67,11 @@ class Ledger:
         self._clock = clock
         self._mutex = threading.Lock()
         self._failed = False
-        self._lock_file = lock_for_one(path, LedgerError, "the ledger")
+        self._descriptors = [lock_for_one(path, LedgerError, "the ledger")]
         try:
             self._open()
         except BaseException:
-            os.close(self._lock_file)
+            self.close()
             raise
 
     def _open(self) -> None:
@@ -86,8 +86,8 @@ class Ledger:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
             # The head first: an empty ledger without one is then never a crash's doing.
-            self._head = os.open(head_path(self._path), os.O_WRONLY | os.O_CREAT, 0o600)
-            self._file = os.open(self._path, flags, 0o600)
+            self._head = self._opened(head_path(self._path), os.O_WRONLY | os.O_CREAT)
+            self._file = self._opened(self._path, flags)
             if reading.unfinished_bytes:
                 os.truncate(self._path, os.path.getsize(self._path) - reading.unfinished_bytes)
                 os.fsync(self._file)
@@ -95,6 +95,10 @@ class Ledger:
             _sync_folder(self._path.parent)
         except OSError as error:
             raise LedgerError(f"the ledger {self._path} cannot be written: {error.strerror}") from None
+
+    def _opened(self, path: Path, flags: int) -> int:
+        self._descriptors.append(os.open(path, flags, 0o600))
+        return self._descriptors[-1]
 
     def rounds_answered(self, run_id: str) -> int:
         """How many rounds of a run have been answered, repeats too."""
@@ -112,6 +116,8 @@ class Ledger:
         line.
         """
         with self._mutex:
+            if not self._descriptors:
+                raise LedgerError(f"the ledger {self._path} is closed; nothing more leaves")
             if self._failed:
                 raise LedgerError(f"the ledger {self._path} failed earlier; nothing more leaves")
             entry: dict[str, Any] = {
@@ -153,9 +159,10 @@ class Ledger:
         return LedgerError(f"{path} cannot be written: {error.strerror}; nothing was sent")
 
     def close(self) -> None:
-        """Let go of the files and the lock."""
-        for descriptor in (self._file, self._head, self._lock_file):
-            os.close(descriptor)
+        """Let go of the files and then of the lock. A second time does nothing: others may have the numbers by then."""
+        with self._mutex:
+            while self._descriptors:
+                os.close(self._descriptors.pop())
 
     def __enter__(self) -> Self:
         """The ledger itself."""

@@ -305,6 +305,19 @@ def test_one_agent_at_a_time(six: Path) -> None:
         pass
 
 
+def test_a_ledger_that_is_closed_lets_go_of_what_others_have_by_then(six: Path) -> None:
+    """A second closing closed whatever had been given the numbers of its files, another ledger's lock too."""
+    ledger = Ledger(six)
+    ledger.close()
+    with Ledger(six) as other:
+        ledger.close()
+        with pytest.raises(LedgerError, match="is closed; nothing more leaves"):
+            ledger.append(update(7), encode(update(7)))
+        with pytest.raises(LedgerError, match="another agent of this site is running"):
+            Ledger(six)
+        other.append(update(7), encode(update(7)))
+
+
 @pytest.fixture
 def full_disk(path: Path) -> Iterator[Ledger]:
     """A ledger whose file is the device that is always full."""

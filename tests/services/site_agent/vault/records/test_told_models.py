@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -122,17 +121,13 @@ def test_neither_other_runs_nor_a_restart_begin_the_count_anew(make_site: Any) -
     for other in "bcdef0123":
         assert isinstance(evaluated(site, beyond(0.5), other * 32), SiteUpdate)
     assert isinstance(evaluated(site, beyond(0.99)), SiteRefusal)
-    site.door.close()
-    site.ledger.close()
-    after = replace(site)
-    assert isinstance(evaluated(after, beyond(0.99)), SiteRefusal)
+    assert isinstance(evaluated(site.restarted(), beyond(0.99)), SiteRefusal)
 
 
 def test_of_other_rows_a_run_may_ask_anew(make_site: Any, write_csv: Any, make_table: Any) -> None:
     site = make_site(policy=RULES)
     for place in range(EVALUATED):
         evaluated(site, beyond(place / EVALUATED))
-    site.door.close()
-    site.ledger.close()
     path = write_csv(make_table(120, seed=3), "later.csv")
-    assert isinstance(evaluated(replace(site, source=CsvSource(kind="csv", path=path)), beyond(0.99)), SiteUpdate)
+    later = site.restarted(source=CsvSource(kind="csv", path=path))
+    assert isinstance(evaluated(later, beyond(0.99)), SiteUpdate)
