@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{account.rounds} rounds, {account.recounted} of them computed once more, "
         f"{len(account.broken)} broken, {account.seconds:.0f} s"
     )
+    for failure in account.failures:
+        print(f"failed, as it may: {failure}")
     print("\n".join(f"BROKEN {what}" for what in account.broken) or "nothing is broken")
     again = f"make chaos FAULTS={chosen.faults} SEED={chosen.seed} DATABASE={chosen.database}"
     print(f"the same faults again: {again}")

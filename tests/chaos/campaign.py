@@ -41,6 +41,7 @@ class Account:
     rounds: int = 0
     recounted: int = 0
     seconds: float = 0.0
+    failures: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
@@ -67,6 +68,7 @@ def campaign(
         for line in marked(works.mark).values():
             watch.breach(f"orphans: after the end there is still: {line[-120:]}")
         account.ends, account.rounds, account.recounted = watch.ends, watch.rounds, watch.recounted
+        account.failures = watch.failures
         account.broken = [*watch.broken, *works.broken]
     finally:
         account.seconds = time.monotonic() - started

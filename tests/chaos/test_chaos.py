@@ -93,6 +93,17 @@ def test_what_ended_stays_as_it_ended(store: RoundStore, run: Run) -> None:
     assert any("had ended" in what for what in watch.broken)
 
 
+@pytest.mark.parametrize(("reason", "broken"), [("no plant answered", 0), ("the round cannot be committed", 1)])
+def test_a_run_that_failed_is_told_with_its_reason(store: RoundStore, run: Run, reason: str, broken: int) -> None:
+    """A count of failed runs says nothing: whoever reads the account has to see that each was one that may fail."""
+    watch = Watch(store, {})
+    store.runs.finish_run(run.run_id, "failed", reason)
+    watch.look()
+    watch.look()
+    assert watch.failures == [f"run {run.run_id[:8]} of {run.plan.name}: {reason}"]
+    assert len(watch.broken) == broken
+
+
 def test_the_end_asks_for_a_version_a_champion_and_a_ledger(store: RoundStore, run: Run, tmp_path: Path) -> None:
     new_seed_file(tmp_path / "site.nk")
     path = tmp_path / "ledger.jsonl"

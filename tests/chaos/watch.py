@@ -25,6 +25,7 @@ class Watch:
     def __init__(self, store: RoundStore, ledgers: Mapping[str, Path]) -> None:
         self.store, self.ledgers = store, ledgers
         self.broken: list[str] = []
+        self.failures: list[str] = []
         self.ends: Counter[str] = Counter()
         self.recounted = 0
         self._rounds: dict[tuple[str, int], str] = {}
@@ -66,8 +67,10 @@ class Watch:
         self.ends[run.status] += 1
         if not run.reason.strip():
             self.breach(f"runs: {run.run_id[:8]} ended {run.status} without a reason")
-        if run.status == "failed" and any(word in run.reason for word in OWN_FAULTS):
-            self.breach(f"runs: {run.run_id[:8]} failed over the service itself: {run.reason}")
+        if run.status == "failed":
+            self.failures.append(f"run {run.run_id[:8]} of {run.plan.name}: {run.reason}")
+            if any(word in run.reason for word in OWN_FAULTS):
+                self.breach(f"runs: {run.run_id[:8]} failed over the service itself: {run.reason}")
         if run.excluded:
             names = ", ".join(each.site_id for each in run.excluded)
             self.breach(f"liars: {names} was honest, run {run.run_id[:8]} left it out")
