@@ -27,7 +27,6 @@ from services.contracts.errors import BallastError, InvalidInputError
 from services.contracts.evaluation.diagnosis import VersionName
 from services.process.command_line import product_version
 from services.registry.labels import CHAMPION
-from services.round_store.database.queries import MAX_PAGE
 
 BINARY = "Inference-Header-Content-Length"
 """Header of a request whose tensors follow its JSON as bytes: an extension of the protocol that is not taken."""
@@ -97,8 +96,8 @@ def version_metadata(name: str, version: Version, _: Diagnoser, backend: Backend
 def model_metadata(name: str, caller: Diagnoser, backend: BackendDep) -> ModelMetadata:
     """Tensors of a model's champion; `versions` are those that may be asked for by number, the newest first."""
     found = version_metadata(name, CHAMPION, caller, backend)
-    there = backend.store.model_versions.list_versions(name, limit=MAX_PAGE)
-    return found.model_copy(update={"versions": tuple(record.version for record in there) or found.versions})
+    there = backend.store.model_versions.numbers(name)
+    return found.model_copy(update={"versions": there or found.versions})
 
 
 @router.get(f"{VERSION}/ready")

@@ -37,7 +37,7 @@ def model_detail(backend: Backend, name: str) -> ModelDetail:
 def version_detail(backend: Backend, name: str, version: str) -> VersionDetail:
     """Version by number or alias, with its label in the registry and the gates of its plan."""
     found = backend.checked.get(name, version)
-    label = next(item for item in backend.registry.versions(name) if item.version == found.version)
+    label = backend.registry.summary(name, found.version)
     try:
         gates = check_gates(backend.store.runs.get_run(found.run_id).plan.gates, found)
     except NotFoundError:

@@ -13,6 +13,7 @@ from services.contracts.history.audit import BACKUP_MADE
 from services.contracts.history.run import STAYS, Leaving, Run
 from services.contracts.history.site import Site
 from services.contracts.plans.plan import Plan
+from services.round_store.database.queries import MAX_PAGE
 from services.round_store.store import Repositories
 
 NOT_TRAINED: Final = "the plan is archived, so no version is trained: what stands of the plant that left goes at once"
@@ -47,9 +48,7 @@ def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Un
             store, actor, "model.unlearn", f"model:{name}", reason=wanted.reason,
             after={"site": site, "run_id": run.run_id, "purge": wanted.purge},
         )
-        versions = tuple(
-            each.version for each in store.model_versions.list_versions(name, limit=1000) if each.run_id in runs
-        )
+        versions = store.model_versions.numbers(name, runs=frozenset(runs))
         backups = _backups_since(store, store.runs.get_run(runs[-1]).created_at)
     backend.nats_users.refresh()
     return Unlearned(
@@ -60,8 +59,12 @@ def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Un
 
 def _backups_since(store: Repositories, first: datetime) -> tuple[str, ...]:
     """Names of the backups that were made since a moment, the newest first."""
-    entries = store.audit.list_events(action=BACKUP_MADE, since=first, limit=1000)
-    return tuple(str((entry.after or {}).get("file")) for entry in entries)
+    files: list[str] = []
+    before: int | None = None
+    while entries := store.audit.list_events(action=BACKUP_MADE, since=first, limit=MAX_PAGE, before=before):
+        files += [str((entry.after or {}).get("file")) for entry in entries]
+        before = entries[-1].number
+    return tuple(files)
 
 
 def without_site(plan: Plan, site: str) -> Plan:

@@ -26,9 +26,6 @@ from services.round_store.database.failures import CANNOT_OPEN
 from services.round_store.database.session import utc_now
 from services.verification.version import CERTIFICATE
 
-COMPARED = 1000
-"""Newest versions of a model that are compared with the registry."""
-
 
 def examine(backend: Backend) -> list[Finding]:
     """Every check, in an order in which the first failure is the likeliest cause of those after it."""
@@ -82,9 +79,7 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
         return
     try:
         for name in records.models():
-            recorded = records.list_versions(name, limit=COMPARED, with_forgotten=True)
-            known = {record.version for record in recorded}
-            forgotten = {record.version for record in recorded if record.status == "forgotten"}
+            known, forgotten = frozenset(records.numbers(name)), records.forgotten_numbers(name)
             there = {summary.version for summary in registry.versions(name)}
             champion, problem, unproven, altered = records.alias(name, "champion"), "", "", ""
             if champion is not None and champion.version is not None:
@@ -93,7 +88,7 @@ def of_registry(backend: Backend) -> Iterator[Finding]:
                     unproven, altered = _unproven(backend, version), _altered(backend, version)
                 except BallastError as error:
                     problem = str(error)
-            missing, unknown = known - forgotten - there, there - known if len(known) < COMPARED else set[str]()
+            missing, unknown = known - there, there - known - forgotten
             moved = moved_aliases(records, registry, name)
             yield checks.registry(name, moved, missing, unknown, problem, unproven, altered)
     except BallastError as error:

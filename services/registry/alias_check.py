@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from services.contracts.history.records import AliasChange, VersionRecord
+from services.contracts.history.records import AliasChange
 from services.registry import labels
 
 RESTORED: Final = "registry.alias_restored"
@@ -20,8 +20,8 @@ class AliasRecords(Protocol):
         """Last change of an alias."""
         ...
 
-    def list_versions(self, name: str, *, limit: int) -> Iterable[VersionRecord]:
-        """Versions of a model, newest first."""
+    def numbers(self, name: str) -> Sequence[str]:
+        """Numbers of the versions of a model, the newest first."""
         ...
 
 
@@ -62,11 +62,10 @@ def moved_aliases(records: AliasRecords, registry: Aliases, name: str) -> tuple[
         moved.append(MovedAlias(name, labels.CHAMPION, champion.version, found.get(labels.CHAMPION)))
     if before is not None:
         moved.append(MovedAlias(name, labels.PREVIOUS, before.version, found.get(labels.PREVIOUS)))
-    known = {record.version: record.created_at for record in records.list_versions(name, limit=1000)}
+    known = records.numbers(name)
     challenger = found.get(labels.CHALLENGER)
     if known and (challenger is None or challenger in known):
-        newest = max(known, key=lambda version: (known[version], int(version)))
-        moved.append(MovedAlias(name, labels.CHALLENGER, newest, challenger))
+        moved.append(MovedAlias(name, labels.CHALLENGER, known[0], challenger))
     return tuple(each for each in moved if each.expected != each.found)
 
 

@@ -6,7 +6,7 @@ writes leaves a line that is one step ahead or behind, and :func:`line_up_to` pu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 LONGEST = 100  # champions: more than anybody goes back through
 
@@ -36,7 +36,7 @@ def promoted(line: Sequence[str], version: str) -> tuple[str, ...]:
     return tuple(line) if line and line[-1] == version else (*line, version)
 
 
-def rolled_back(line: Sequence[str], existing: frozenset[str]) -> tuple[str, ...]:
+def rolled_back(line: Sequence[str], existing: Container[str]) -> tuple[str, ...]:
     """Line after a rollback to the last champion before this one that still exists; empty when there is none."""
     champion = line[-1] if line else None
     for end in range(len(line) - 1, 0, -1):
@@ -45,7 +45,7 @@ def rolled_back(line: Sequence[str], existing: frozenset[str]) -> tuple[str, ...
     return ()
 
 
-def previous(line: Sequence[str], existing: frozenset[str]) -> str | None:
+def previous(line: Sequence[str], existing: Container[str]) -> str | None:
     """The champion that a rollback would go to; None where none before the present one still exists."""
     after = rolled_back(line, existing)
     return after[-1] if after else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -73,13 +73,12 @@ def again_if_refused(write: Callable[[], object]) -> None:
         write()
 
 
-def pages(search: Callable[..., Any], wanted: str) -> list[Any]:
-    """All that a search finds, page after page."""
-    found: list[Any] = []
+def page_by_page(search: Callable[..., Any], wanted: str) -> Iterator[Any]:
+    """What a search finds, in its order; a page is asked for when the one before it is used up."""
     token = None
     while True:
         page = search(filter_string=wanted, page_token=token)
-        found.extend(page)
+        yield from page
         token = page.token
         if not token:
-            return found
+            return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from services.registry import history, labels
 from services.registry.error_translation import mlflow_errors
 from services.registry.gates import check_gates, failed_gates
 from services.registry.mlflow_store import MlflowStore
+from services.registry.standing_versions import StandingVersions
 
 
 class ModelRegistry:
@@ -96,7 +98,7 @@ class ModelRegistry:
                     client.delete_model_version(name, str(created.version))
             entry = known[0]
             client.set_terminated(entry.run_id, "FINISHED")
-            newest = self._store.entries(name)[-1]
+            newest = next(self._store.newest_first(name, 10), entry)
             self._store.point(name, labels.CHALLENGER, str(newest.version))
             return self._store.load(entry)
 
@@ -132,7 +134,7 @@ class ModelRegistry:
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), aliases.get(labels.CHAMPION))
             after = history.promoted(line, number)
             self._store.tag(name, labels.CHAMPIONS, history.render(after))
-            self._set_champion(name, after, aliases, self._existing(name, without))
+            self._set_champion(name, after, aliases, StandingVersions(self._store, name, without))
             self._note(name, number, "promoted", actor, reason)
             return promoted
 
@@ -155,7 +157,7 @@ class ModelRegistry:
             champion = aliases.get(labels.CHAMPION)
             if champion is None:
                 raise ConflictError(f"model {name} has no champion to roll back from")
-            existing = self._existing(name, without)
+            existing = StandingVersions(self._store, name, without)
             line = history.line_up_to(history.parse(tags.get(labels.CHAMPIONS)), champion)
             after = history.rolled_back(line, existing)
             if not after:
@@ -197,11 +199,20 @@ class ModelRegistry:
         with mlflow_errors(f"read the certificate of version {version.version} of model {version.name}"):
             return self._store.load_certificate(version)
 
-    def versions(self, name: str) -> tuple[VersionSummary, ...]:
-        """Versions of a model by their labels, the newest first; ``NotFoundError`` when there is no such model."""
+    def versions(self, name: str, newest: int | None = None) -> tuple[VersionSummary, ...]:
+        """Versions of a model by their labels, the newest first, so many where it is said; else all.
+
+        ``NotFoundError`` when there is no such model.
+        """
         with mlflow_errors(f"list the versions of model {name}"):
             aliases, _ = self._store.model(name)
-            return tuple(labels.summary(entry, aliases) for entry in reversed(self._store.entries(name)))
+            found = islice(self._store.newest_first(name), newest)
+            return tuple(labels.summary(entry, aliases) for entry in found)
+
+    def summary(self, name: str, alias_or_version: str) -> VersionSummary:
+        """One version by its labels; ``NotFoundError`` when there is none."""
+        with mlflow_errors(f"read model {name}"):
+            return labels.summary(self._store.entry(name, alias_or_version), self._store.model(name)[0])
 
     def models(self) -> tuple[ModelSummary, ...]:
         """Models that Ballast made, by name."""
@@ -228,10 +239,9 @@ class ModelRegistry:
         """
         left: list[str] = []
         with self._writing, mlflow_errors(f"delete versions of model {name}"):
-            entries = {str(entry.version): entry for entry in self._store.entries(name)}
             for number in versions:
-                if number in entries:
-                    left += self._store.forget(entries[number])
+                if (entry := self._store.entry_if_there(name, number)) is not None:
+                    left += self._store.forget(entry)
         return tuple(left)
 
     def mlflow_run_id(self, name: str, alias_or_version: str) -> str:
@@ -239,12 +249,8 @@ class ModelRegistry:
         with mlflow_errors(f"read model {name}"):
             return str(self._store.entry(name, alias_or_version).run_id)
 
-    def _existing(self, name: str, without: Collection[str]) -> frozenset[str]:
-        """Numbers of the versions that there are; those with a plant that left are deleted, or about to be."""
-        return frozenset(str(entry.version) for entry in self._store.entries(name)) - frozenset(without)
-
     def _set_champion(
-        self, name: str, line: tuple[str, ...], aliases: Mapping[str, str], existing: frozenset[str]
+        self, name: str, line: tuple[str, ...], aliases: Mapping[str, str], existing: Container[str]
     ) -> None:
         self._store.point(name, labels.CHAMPION, line[-1])
         before = history.previous(line, existing)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import ModelReport
 from services.registry import labels
 from services.registry.descriptions import model_description, version_description
-from services.registry.mlflow_connection import MlflowConnection, again_if_refused, if_there, pages, unless_there
+from services.registry.mlflow_connection import MlflowConnection, again_if_refused, if_there, page_by_page, unless_there
 from services.registry.mlflow_runs import MlflowRuns
 from services.registry.model_files import DOCUMENT, document_text, read_document, sha256, write_model
 from services.registry.run_log import REPORT, final_metrics, parameters, read_report
@@ -61,6 +63,13 @@ class MlflowStore(MlflowConnection):
             raise NotFoundError(f"version {entry.version} of model {name} in MLflow is not Ballast's")
         return entry
 
+    def entry_if_there(self, name: str, number: str) -> Any | None:
+        """MLflow's entry of a version by its number; None where there is none of Ballast's."""
+        try:
+            return self.entry(name, number)
+        except NotFoundError:
+            return None
+
     def _instead(self, name: str, alias: str) -> str:
         """What a model without a champion has to offer; nothing where it is not there either."""
         from mlflow.exceptions import MlflowException
@@ -77,12 +86,18 @@ class MlflowStore(MlflowConnection):
         """MLflow's entries of Ballast's versions of a model, the oldest first; those of one run where it is given."""
         labels.check_known_name(name)
         wanted = f"name = '{name}'" + (f" AND tags.`{labels.RUN_ID}` = '{run_id}'" if run_id else "")
-        found = pages(self.client.search_model_versions, wanted)
+        found = page_by_page(self.client.search_model_versions, wanted)
         return sorted((entry for entry in found if labels.RUN_ID in entry.tags), key=lambda entry: int(entry.version))
+
+    def newest_first(self, name: str, together: int = 200) -> Iterator[Any]:
+        """MLflow's entries of Ballast's versions of a model, the newest first; so many are asked for together."""
+        labels.check_known_name(name)
+        search = partial(self.client.search_model_versions, max_results=together, order_by=["version_number DESC"])
+        return (entry for entry in page_by_page(search, f"name = '{name}'") if labels.RUN_ID in entry.tags)
 
     def models(self) -> list[Any]:
         """MLflow's entries of Ballast's models, by name."""
-        found = pages(self.client.search_registered_models, f"tags.`{labels.MANAGED}` = 'true'")
+        found = page_by_page(self.client.search_registered_models, f"tags.`{labels.MANAGED}` = 'true'")
         return sorted(found, key=lambda entry: str(entry.name))
 
     def model(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -225,5 +240,3 @@ def _without_files(place: str) -> bool:
     except (NotImplementedError, OSError) as error:
         return isinstance(error, FileNotFoundError)
     return True
-
-

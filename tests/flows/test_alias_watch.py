@@ -32,7 +32,7 @@ class Office:
 
     def _records(self, champions: dict[str, str]) -> Any:
         return SimpleNamespace(
-            models=lambda: tuple(champions), list_versions=lambda name, limit: (),
+            models=lambda: tuple(champions), numbers=lambda name: (),
             alias=lambda name, alias: SimpleNamespace(version=champions[name]) if alias == CHAMPION else None,
         )
 

@@ -29,7 +29,7 @@ MEMORY = Path("/dev/shm")  # where it is, files that are forced to the disk cost
 TIMELESS = {
     "plans": ("get", "list_plans"), "leavings": ("due",), "sites": ("get", "list_sites"), "asset_types": ("get",),
     "runs": ("get_run", "is_cancelled", "unfinished_runs", "completed_before", "get_rounds"),
-    "model_versions": ("models", "alias", "list_versions"),
+    "model_versions": ("models", "alias", "numbers", "list_versions"),
 }
 """Reads that the rows alone decide, by repository."""
 

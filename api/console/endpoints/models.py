@@ -29,6 +29,7 @@ from services.reporting.fairness_page import EXPLAINED, index_columns
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 SHOWN_VERSIONS: Final = 20  # at a time, the newest first
+DRAWN_VERSIONS: Final = 200  # the newest, over time
 
 
 @router.get("/models")
@@ -41,7 +42,7 @@ def models_page(request: Request, _: Reader, backend: BackendDep) -> HTMLRespons
 def model_page(name: str, _: Reader, backend: BackendDep) -> Response:
     """Go to the champion of a model, or to its newest version."""
     champion = service.champion_of(backend, name)
-    number = champion or backend.registry.versions(name)[0].version
+    number = champion or backend.registry.versions(name, 1)[0].version
     return RedirectResponse(f"{CONSOLE}/models/{name}/versions/{number}", 303, headers=HEADERS)
 
 
@@ -50,8 +51,9 @@ def one_version_page(
     request: Request, name: str, version: str, caller: Reader, backend: BackendDep, offset: Offset = 0
 ) -> HTMLResponse:
     """Show what a version proves, what it scores, and which versions there are, from the ``offset``-th newest."""
-    found = version_page(backend, name, version, real=caller.sees_site_names)
-    oldest_first = [each for each in reversed(found.versions) if each.version.isdecimal()]
+    newest = max(DRAWN_VERSIONS, offset + SHOWN_VERSIONS + 1)
+    found = version_page(backend, name, version, newest=newest, real=caller.sees_site_names)
+    oldest_first = [each for each in found.versions[:DRAWN_VERSIONS][::-1] if each.version.isdecimal()]
     return page(
         request, "model.html", found=found, shown=found.versions[offset : offset + SHOWN_VERSIONS],
         offset=offset, step=SHOWN_VERSIONS, more=len(found.versions) > offset + SHOWN_VERSIONS,

@@ -24,11 +24,13 @@ from services.reporting.undiagnosed import undiagnosed
 
 @dataclass(frozen=True)
 class VersionPage:
-    """A version of a model: its certificate in words, its report, and the versions around it."""
+    """A version of a model: its certificate in words, its report, and the newest versions, of so many in all."""
 
     model: ModelSummary
     versions: tuple[VersionSummary, ...]
+    in_all: int
     version: ModelVersion
+    mlflow_run: str
     report: ModelReport | None
     words: tuple[str, ...]
     note: str
@@ -60,8 +62,8 @@ class VersionPage:
         return of_version | ({} if self.report is None else dict(to_plain(self.report)))
 
 
-def version_page(backend: Backend, name: str, wanted: str, *, real: bool) -> VersionPage:
-    """Page of a version by number or alias; ``NotFoundError`` where there is none."""
+def version_page(backend: Backend, name: str, wanted: str, *, newest: int, real: bool) -> VersionPage:
+    """Page of a version by number or alias, with so many of the newest; ``NotFoundError`` where there is none."""
     model = next((each for each in backend.registry.models() if each.name == name), None)
     if model is None:
         raise NotFoundError(f"no model {name[:60]!r} in the registry")
@@ -73,7 +75,8 @@ def version_page(backend: Backend, name: str, wanted: str, *, real: bool) -> Ver
         version = backend.pseudonyms.applied(name, version, known)
         found = found if found is None else backend.pseudonyms.applied(name, found, known)
     return VersionPage(
-        model, backend.registry.versions(name), version, found, tuple(certificate_words(version)), note
+        model, backend.registry.versions(name, newest), len(backend.store.model_versions.numbers(name)), version,
+        backend.registry.mlflow_run_id(name, number), found, tuple(certificate_words(version)), note,
     )
 
 

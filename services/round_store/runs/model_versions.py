@@ -90,6 +90,14 @@ class ModelVersionRepository(Repository):
         with self._scope.read() as session:
             return [VersionRecord.of_record(row) for row in session.scalars(wanted)]
 
+    def numbers(self, name: str, runs: Collection[str] | None = None) -> tuple[str, ...]:
+        """Numbers of all versions of a model but those that were forgotten, the newest first; of these runs alone."""
+        ours = ModelVersionRow.name == name, ModelVersionRow.status != "forgotten"
+        wanted = select(ModelVersionRow.version, ModelVersionRow.run_id, ModelVersionRow.created_at).where(*ours)
+        with self._scope.read() as session:
+            found = sorted(session.execute(wanted), key=lambda row: (row.created_at, int(row.version)), reverse=True)
+        return tuple(row.version for row in found if runs is None or row.run_id in runs)
+
     def record_alias(self, name: str, alias: str, version: str | None, actor: str, reason: str) -> AliasChange:
         """Record that an alias was set to a version, or taken away (None); ``InvalidInputError`` without a reason."""
         if not reason.strip():

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import Select, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from models.basics import FloatArray
@@ -82,6 +82,12 @@ def drop_state(session: Session, run_id: str) -> None:
     """Forget the method state."""
     for table in (RunStatePartRow, RunStateRow):
         session.execute(delete(table).where(table.run_id == run_id))
+
+
+def drop_states(session: Session, runs: Select[tuple[str]]) -> None:
+    """Forget those of all runs that a query finds, in two statements however many they are."""
+    for table in (RunStatePartRow, RunStateRow):
+        session.execute(delete(table_of(table)).where(table.run_id.in_(runs)))
 
 
 def _frame(run_id: str, round_: int, stored: bytes) -> tuple[dict[str, Any], Frame]:

@@ -182,8 +182,7 @@ class RunRepository(RoundRepository, LeaseRepository):
                 if status != "completed" or not plan.warm_start or plan.noise is not None:
                     run_states.drop_state(session, run_id)
                 if status == "completed" and not plan.tunes_only:
-                    for other in session.scalars(_earlier(row)):
-                        run_states.drop_state(session, other)
+                    run_states.drop_states(session, _earlier(row))
                 rounds.drop_exchanges(session, run_id)
                 run_drafts.drop_draft(session, run_id)
                 note(session, _ENDS[status], plan=row.plan_name, run_id=run_id, reason=reason)

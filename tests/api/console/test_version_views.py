@@ -19,7 +19,8 @@ NAMES = re.compile(r"plant-[a-z]+")
 
 
 def test_no_part_of_a_versions_page_names_a_plant_to_who_may_not_know_it(shared_world: Any) -> None:
-    shown, real = (version_page(shared_world.backend, "pumps", "champion", real=real) for real in (False, True))
+    backend = shared_world.backend
+    shown, real = (version_page(backend, "pumps", "champion", newest=9, real=real) for real in (False, True))
     assert set(NAMES.findall(json.dumps(real.parts))) >= set(SITES)
     assert NAMES.findall(repr(shown) + json.dumps(shown.parts)) == []
     assert shown.number == real.number == "1" and shown.is_champion
@@ -27,7 +28,7 @@ def test_no_part_of_a_versions_page_names_a_plant_to_who_may_not_know_it(shared_
 
 def test_the_parts_of_a_page_are_those_of_version_and_report_without_the_weights(shared_world: Any) -> None:
     """They would run anywhere: an export is for operators, and leaves an entry."""
-    found = version_page(shared_world.backend, "pumps", "1", real=True)
+    found = version_page(shared_world.backend, "pumps", "1", newest=9, real=True)
     assert found.report is not None and found.note == ""
     assert set(found.parts) == {*type(found.version).model_fields, *type(found.report).model_fields} - {"weights"}
 
@@ -63,3 +64,11 @@ def test_the_worst_served_plant_comes_first_and_who_tells_nothing_last(
     monkeypatch.setattr(views, "fairness_report", lambda *given: made(*given).model_copy(update={"sites": sites}))
     found = fairness(shared_world.backend, "pumps", "1", real=True)
     assert [each.here.site_id for each in found.plants] == ["worst", "by-risk", "best", "silent"]
+
+
+def test_of_all_versions_a_page_has_as_many_of_the_newest_as_it_shows(world: Any) -> None:
+    """Those of ten years of nights take seconds to list."""
+    first, second, third = world.new_model("valves", 0.9, 0.8, 0.7)
+    found = version_page(world.backend, "valves", first, newest=2, real=True)
+    assert [each.version for each in found.versions] == [third, second] and found.in_all == 3
+    assert found.number == first and found.mlflow_run == world.backend.registry.mlflow_run_id("valves", first)

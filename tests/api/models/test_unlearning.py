@@ -20,7 +20,8 @@ def unlearn(world: Any, name: str = MODEL, **body: Any) -> Any:
     return world.call(Role.ADMINISTRATOR, "POST", f"/v1/admin/models/{name}/unlearn", wanted)
 
 
-def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
+def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.models.unlearning.MAX_PAGE", 2)  # more backups than one page of the trail
     store = world.backend.store
     for run in store.runs.unfinished_runs(MODEL):
         store.runs.finish_run(run.run_id, "failed", "a test")
@@ -37,7 +38,8 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
         replaces_key=True,
     )
     store.enrolment_codes.add(code.stored)
-    store.audit.append(actor="ada", role=None, action="backup.made", target="store", after={"file": "of-november"})
+    for month in ("november", "december", "january"):
+        store.audit.append(actor="ada", role=None, action="backup.made", target="store", after={"file": f"of-{month}"})
     later = store.runs.create_run(store.plans.get(MODEL).plan)
     store.runs.begin_run(later.run_id, store.runs.get_run(RUN_ID).sites)
     store.runs.finish_run(later.run_id, "failed", "a test")
@@ -47,7 +49,7 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any) -> None:
     run = store.runs.get_run(told["run_id"])
     assert (run.status, run.leaving.site_id, run.leaving.at_once) == ("pending", SITES[0], True)
     assert RUN_ID in told["runs"] and told["purge"] == "now" and "audit" in told["stays"]
-    assert told["backups"] == ["of-november"], "made since the plant first took part"
+    assert told["backups"] == ["of-january", "of-december", "of-november"], "all made since the plant first took part"
     assert store.sites.get(SITES[0]).status == "removed"
     gone = store.audit.list_events(action="site.remove")[0]
     assert (gone.target, gone.reason) == (f"site:{SITES[0]}", "the plant was sold")

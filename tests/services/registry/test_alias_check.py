@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,18 +11,12 @@ import pytest
 from services.registry.alias_check import moved_aliases
 from services.registry.labels import CHALLENGER, CHAMPION, PREVIOUS
 
-NOW = datetime(2031, 1, 1, tzinfo=UTC)
-KNOWN = {"1": NOW, "2": NOW + timedelta(days=1), "10": NOW + timedelta(days=1)}
-"""Two of one moment: the higher number is the newer one."""
-
 
 def moved(recorded: Mapping[str, str | None], found: dict[str, str]) -> dict[str, tuple[str | None, str | None]]:
     """What is expected, and what was found, of each alias that somebody moved."""
     records: Any = SimpleNamespace(
         alias=lambda name, alias: SimpleNamespace(version=recorded[alias]) if alias in recorded else None,
-        list_versions=lambda name, limit: [
-            SimpleNamespace(version=version, created_at=at) for version, at in KNOWN.items()
-        ],
+        numbers=lambda name: ("10", "2", "1"),
     )
     registry: Any = SimpleNamespace(aliases=lambda name: found)
     return {each.alias: (each.expected, each.found) for each in moved_aliases(records, registry, "pump")}

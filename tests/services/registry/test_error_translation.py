@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from services.registry.error_translation import mlflow_errors
-from services.registry.mlflow_connection import again_if_refused, if_there, pages, unless_there
+from services.registry.mlflow_connection import again_if_refused, if_there, page_by_page, unless_there
 
 KINDS = [
     (codes.RESOURCE_DOES_NOT_EXIST, NotFoundError), (codes.RESOURCE_ALREADY_EXISTS, ConflictError),
@@ -91,4 +91,4 @@ def test_a_search_goes_on_to_its_last_page() -> None:
         assert filter_string == "name = 'x'"
         return page
 
-    assert pages(search, "name = 'x'") == [1, 2, 3]
+    assert list(page_by_page(search, "name = 'x'")) == [1, 2, 3]

@@ -39,6 +39,42 @@ def test_a_run_that_is_registered_again_takes_no_alias_from_a_newer_one(
     assert registry.register(first, (), {}).version == "1" and registry.resolve(name, "challenger") == "2"
 
 
+def test_versions_that_others_made_are_never_the_newest(
+    registry: ModelRegistry, client: Any, make_version: MakeVersion, name: str
+) -> None:
+    first = make_version(name=name)
+    registry.register(first, (), {})
+    for number in range(11):  # more than are looked at together
+        client.create_model_version(name, source=f"/nowhere/{number}")
+    assert registry.register(first, (), {}).version == "1" and registry.resolve(name, "challenger") == "1"
+
+
+def test_of_a_thousand_versions_those_alone_are_asked_for_that_matter(
+    registry: ModelRegistry, make_version: MakeVersion, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that retrains every night has thousands in ten years, and each listing of them takes seconds."""
+    for number in ("1", "2", "3"):
+        registry.register(make_version(name=name), (), {})
+        registry.promote(name, number)
+    listed: list[str] = []
+    search = registry._store.client.search_model_versions
+
+    def counted(**asked: Any) -> Any:
+        found = search(**asked)
+        listed.extend(str(entry.version) for entry in found)
+        return found
+
+    monkeypatch.setattr(registry._store.client, "search_model_versions", counted)
+    registry.promote(name, "1")
+    assert registry.rollback(name).version == "3" and registry.summary(name, "champion").version == "3"
+    assert registry.forget(name, ("2", "9")) == () and listed == []
+    assert registry.rollback(name).version == "1", "of what was forgotten none is gone back to"
+    version = make_version(name=name)
+    registry.register(version, (), {})
+    asked = search(filter_string=f"name = '{name}'")
+    assert len(asked) == 3 and listed == ["4", *sorted((str(each.version) for each in asked), key=int, reverse=True)]
+
+
 def test_a_champion_that_was_put_in_mlflow_by_hand_is_the_one_before_the_next(
     registry: ModelRegistry, make_version: MakeVersion, name: str
 ) -> None:

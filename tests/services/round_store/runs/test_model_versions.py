@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
+from sqlalchemy import insert
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.history.run import Run
+from services.round_store.database.queries import table_of
 from services.round_store.store import RoundStore
+from services.round_store.tables.versions import ModelVersionRow
 from tests.aliases import alias_history
 
 
@@ -32,6 +37,23 @@ def test_versions_come_back_with_their_metrics(store: RoundStore, running: Run) 
         store.model_versions.add("pump", "3", "0" * 32, {})
     with pytest.raises(NotFoundError, match="no version 3 of model pump"):
         store.model_versions.get("pump", "3")
+
+
+def test_all_numbers_are_told_the_newest_first(store: RoundStore, running: Run) -> None:
+    """A plan that retrains every night has more versions than a page; of one moment the higher number is newer."""
+    moment, last = datetime(2031, 1, 1, tzinfo=UTC), 1500
+    rows = [
+        {"name": "pump", "version": str(number), "run_id": running.run_id, "status": "registered", "reason": "",
+         "metrics": {}, "created_at": moment if number < last else moment + timedelta(days=1)}
+        for number in (*range(2, last), 1, last)
+    ]
+    with store.engine.begin() as connection:
+        connection.execute(insert(table_of(ModelVersionRow)), rows)
+    store.model_versions.mark_forgotten("pump", ("7",), "a plant left")
+    wanted = tuple(str(number) for number in range(last, 0, -1) if number != 7)
+    assert store.model_versions.numbers("pump") == wanted
+    assert store.model_versions.numbers("pump", {running.run_id}) == wanted
+    assert store.model_versions.numbers("pump", {"0" * 32}) == () == store.model_versions.numbers("fan")
 
 
 @pytest.mark.parametrize("end", ["failed", "cancelled"])

@@ -108,6 +108,23 @@ def test_the_end_of_the_last_completed_run_of_a_plan_is_kept_and_no_other(
     assert [store.runs.load_end(each.run_id) for each in (*ended, run)] == [None] * 5 and parts(store) == 0
 
 
+def test_a_run_ends_by_as_many_statements_however_many_came_before_it(
+    store: RoundStore, running: Run, make_record: MakeRecord
+) -> None:
+    """A plan that retrains every night has thousands of runs behind it in ten years."""
+    counts, statements = [], list[str]()
+    event.listen(store.engine, "before_cursor_execute", lambda _c, _u, statement, *_: statements.append(statement))
+    run = running
+    for number in range(1, 8):
+        commit(store, make_record(run.run_id, 1), part(number, 0))
+        statements.clear()
+        store.runs.finish_run(run.run_id, "completed", "")
+        counts.append(len(statements))
+        assert parts(store) == 1
+        run = store.runs.begin_run(store.runs.create_run(running.plan).run_id, running.sites)
+    assert len(set(counts)) == 1, counts
+
+
 @pytest.mark.parametrize("changes", [{}, {"noise": {"epsilon": 1.0, "delta": 1e-6}}])
 def test_the_end_of_a_run_takes_the_place_of_those_of_its_own_plan_alone_and_with_noise_none_is_kept(
     store: RoundStore, running: Run, make_record: MakeRecord, changes: dict[str, Any]
