@@ -45,7 +45,7 @@ def files_summary(settings: SiteSettings) -> list[str]:
     if settings.proxy is not None:
         HttpProxy.of(settings.proxy, settings.proxy_auth)
     heard_line(settings.heard_keys)
-    count = len(read_sound(settings.ledger).entries)
+    count = read_sound(settings.ledger).count
     secrets = (settings.nkey_seed, settings.proxy_auth, settings.ledger, settings.exposure)
     orders = (settings.heard_keys, settings.policy, settings.asset_type, settings.ca, settings.data.path, settings.log)
     folders = {path.parent for path in (*secrets, settings.policy) if path is not None}

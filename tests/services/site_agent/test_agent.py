@@ -23,8 +23,8 @@ from services.site_agent.connection.link_address import Address
 from services.site_agent.contract_watch import WatchedRound
 from services.site_agent.outgoing.egress import TooLargeError
 from services.site_agent.outgoing.ledger import Ledger
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.settings import SiteSettings
+from tests.ledgers import verified
 
 During = Callable[[asyncio.Event, Any], Awaitable[None]]
 
@@ -116,7 +116,7 @@ async def test_what_the_link_is_given_and_what_is_put_away_at_the_end(
     assert all(isinstance(each, Hello) and each.version == product_version() for each in hellos)
     instances = [each.instance for each in hellos if isinstance(each, Hello)]
     assert instances[0] == instances[1] != instances[2] and len(instances[0]) == 16
-    assert [entry["message"] for entry in verify(settings.ledger)] == ["hello"] * 4
+    assert [entry["message"] for entry in verified(settings.ledger)] == ["hello"] * 4
     once = ["traces ballast-site", "beat True asset type pump version 1", "warm", "traces end", "closed"]
     assert sorted(put_away) == sorted(2 * once) and put_away[3:5] == put_away[8:] == ["traces end", "closed"]
 

@@ -17,8 +17,8 @@ from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.cli import main
 from services.site_agent.connection import trial
-from services.site_agent.outgoing import ledger_check
 from services.site_agent.setup.key_change import make_next_key, next_seed, use_next_key
+from tests.ledgers import verified
 from tests.services.site_agent.connection.conftest import Bus, Oem, Plant
 
 
@@ -96,11 +96,11 @@ def test_a_key_is_used_while_the_agent_runs_with_the_present_one(
     bus.start()
     plant.start()
     plant.wait_for("connected")
-    before = ledger_check.verify(plant.folder / "ledger.jsonl")
+    before = verified(plant.folder / "ledger.jsonl")
     assert heard_while(bus, lambda: use(plant)) == []
     assert capsys.readouterr().out.startswith(f"the key is {following} now")
     assert public_key(plant.folder / "site.nk") == following and not next_seed(plant.folder / "site.nk").exists()
-    assert ledger_check.verify(plant.folder / "ledger.jsonl") == before, "the trial said something"
+    assert verified(plant.folder / "ledger.jsonl") == before, "the trial said something"
     (answer,), _ = oem.ask(oem.join())
     assert isinstance(decode(answer, 1 << 20), SiteUpdate)
     assert "connection lost" not in (plant.folder / "site.log").read_text()

@@ -13,8 +13,8 @@ from services.bus.configuration import BusFiles
 from services.contracts.keys.signing import new_seed_file, public_key
 from services.contracts.wire.codec import decode
 from services.contracts.wire.messages import SiteUpdate
-from services.site_agent.outgoing import ledger_check
 from services.site_agent.outgoing.one_agent import log_for_one
+from tests.ledgers import verified
 from tests.nats_server import start
 from tests.services.site_agent.connection.conftest import HOST, Bus, Oem, Plant
 
@@ -111,7 +111,7 @@ def test_a_server_without_tls_gets_nothing(bus: Bus, plant: Plant) -> None:
     code, said = plant.ended()
     assert code == 1
     assert "the server does not speak TLS" in one_line(said)
-    assert not ledger_check.verify(plant.folder / "ledger.jsonl"), "something left over an open connection"
+    assert not verified(plant.folder / "ledger.jsonl"), "something left over an open connection"
 
 
 def test_with_a_timeout_an_absent_server_ends_the_agent(plant: Plant) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from services.bus import server
 from services.contracts.wire.codec import decode, digest
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
-from services.site_agent.outgoing import ledger_check
+from tests.ledgers import verified
 from tests.services.site_agent.connection.conftest import Bus, Oem, Plant
 from tests.waiting import PATIENCE
 
@@ -38,7 +38,7 @@ def test_answers_tasks_survives_the_servers_death_and_stops_cleanly(bus: Bus, pl
     code, said = plant.stop()
     assert code == 0, said
     assert "Traceback" not in said
-    entries = ledger_check.verify(plant.folder / "ledger.jsonl")
+    entries = verified(plant.folder / "ledger.jsonl")
     assert [entry["message"] for entry in entries] == ["hello", "update", "hello", "update"]
     assert [entry["sha256"] for entry in entries if entry["message"] == "update"] == [digest(first), digest(second)]
     assert said.count("no server at") == 1, "an absent server is said once, not at every try"
@@ -89,7 +89,7 @@ def test_killed_and_started_again_it_answers_the_next_task(bus: Bus, plant: Plan
     plant.wait_for("connected", times=2)
     (again,), _ = oem.ask(oem.join(1))
     assert again == first, "a restarted agent must give the same answer"
-    ledger_check.verify(plant.folder / "ledger.jsonl")
+    verified(plant.folder / "ledger.jsonl")
 
 
 def test_told_to_stop_while_the_server_is_absent_it_stops(plant: Plant) -> None:

@@ -22,9 +22,9 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.codec import encode, unpack
 from services.contracts.wire.messages import SiteUpdate, Task
 from services.coordinator.asking.nats_transport import NatsTransport
-from services.site_agent.outgoing import ledger_check
 from services.site_agent.settings import SettingsError, SiteSettings
 from services.site_agent.setup.site_setup import SiteSetup, create_site
+from tests.ledgers import verified
 from tests.nats_server import start
 from tests.ports import free_port
 from tests.services.site_agent.proxy import HOST, WORD, Proxy
@@ -116,7 +116,7 @@ async def test_a_question_is_answered_through_a_proxy_that_sees_nothing(
     agent.send_signal(signal.SIGTERM)
     _, said = agent.communicate()
     assert agent.returncode == 0 and "Traceback" not in said and "Unclosed" not in said, said
-    assert len(ledger_check.verify(plant.settings.with_name("ledger.jsonl"))) == 4
+    assert len(verified(plant.settings.with_name("ledger.jsonl"))) == 4
     target = SiteSettings.from_toml(plant.settings).servers[0].removeprefix("wss://")
     assert len(proxy.asked) >= 2 and set(proxy.asked) == {target} and proxy.refused == 0
     assert proxy.seen and not any(word in proxy.seen for word in (b"PING", b"CONNECT", b"plant-1", first[:40]))

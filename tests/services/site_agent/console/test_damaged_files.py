@@ -9,10 +9,10 @@ from services.site_agent.console import pages
 from services.site_agent.console.ledger_view import line
 from services.site_agent.console.server import PAGES
 from services.site_agent.health import note
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import SiteSettings
+from tests.ledgers import verified
 from tests.services.site_agent.console.conftest import Reader, forged
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -20,7 +20,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 
 def test_whatever_the_files_hold_stays_words(answered: Any, seen: Reader) -> None:
     path = answered.folder / "ledger.jsonl"
-    last = verify(path)[-1]
+    last = verified(path)[-1]
     named = {"time": HOSTILE, "message": HOSTILE, "kind": HOSTILE, "run": HOSTILE, "shapes": {HOSTILE: [HOSTILE]}}
     odd: list[dict[str, Any]] = [
         named, {"shapes": 3, "bytes": "many", "round": None, "exposure": [], "masking": 1, "time": None},

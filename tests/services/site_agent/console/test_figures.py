@@ -15,15 +15,15 @@ from services.site_agent.console import pages, policy_words
 from services.site_agent.console.server import DOCUMENTS
 from services.site_agent.console.site_state import SiteState, attention
 from services.site_agent.health import note
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
+from tests.ledgers import verified
 from tests.services.site_agent.conftest import RUN, table
 from tests.services.site_agent.console.conftest import Reader, content_of, settings_of
 
 
 def test_every_page_shows_its_figures_and_writes_nothing(answered: Any, seen: Reader) -> None:
     before = content_of(answered.folder)
-    entries = verify(answered.folder / "ledger.jsonl")
+    entries = verified(answered.folder / "ledger.jsonl")
     size, rows = sum(entry["bytes"] for entry in entries), entries[-2]["exposure"]["rows"]
     first = seen.text("/")
     assert "plant-1" in first and "Nothing needs attention" not in first and "Tasks were refused" in first
@@ -50,7 +50,7 @@ def test_every_page_shows_its_figures_and_writes_nothing(answered: Any, seen: Re
 
 
 def test_the_same_is_there_as_json(answered: Any, seen: Reader) -> None:
-    entries = verify(answered.folder / "ledger.jsonl")
+    entries = verified(answered.folder / "ledger.jsonl")
     found = seen.json("/ledger.json")
     assert found["sound"] and found["entries"] == list(entries[::-1]) and found["pages"] == 1
     first = seen.json("/overview.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.site_agent.console.ledger_view import PAGE, LedgerView, moment
+from services.site_agent.console.ledger_index import moment
+from services.site_agent.console.ledger_view import PAGE, LedgerView
+from services.site_agent.outgoing import ledger_check
 from services.site_agent.outgoing.ledger_check import read_ledger
 from tests.services.site_agent.conftest import RUN
 from tests.services.site_agent.console.conftest import Reader, answer, forged, settings_of
@@ -44,15 +46,18 @@ def test_an_entry_that_is_written_between_two_reads_is_no_damage(
     answered: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent writes line and head while the page has read one file and not yet the other."""
-    path, read = answered.folder / "ledger.jsonl", Path.read_bytes
+    path, lines = answered.folder / "ledger.jsonl", ledger_check._lines
 
-    def slow(self: Path) -> bytes:
-        data = read(self)
+    def slow(path: Path) -> Iterator[bytes]:
+        yield from lines(path)
         answered.ask(run_id="c" * 32, round=0)
-        return data
 
-    monkeypatch.setattr(Path, "read_bytes", slow)
-    assert read_ledger(path).problems == ()
+    before = read_ledger(path).count
+    monkeypatch.setattr(ledger_check, "_lines", slow)
+    reading = read_ledger(path)
+    assert reading.problems == () and reading.count == before
+    monkeypatch.undo()
+    assert read_ledger(path).count > before, "it was written meanwhile"
 
 
 def test_long_ledgers_have_pages(tmp_path: Path, look: Callable[..., Reader]) -> None:
@@ -111,7 +116,7 @@ def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_head_that_was_changed_alone_is_seen(answered: Any) -> None:
     view = LedgerView(answered.folder / "ledger.jsonl")
-    assert view.reading().problems == ()
+    assert view.reading()[0].problems == ()
     head = answered.folder / "ledger.jsonl.head"
     head.write_text(head.read_text().replace("9 ", "8 ", 1))
-    assert view.reading().problems != ()
+    assert view.reading()[0].problems != ()

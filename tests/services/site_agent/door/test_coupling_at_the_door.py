@@ -15,9 +15,9 @@ from models.worst_case.risk import site_cut
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.isolation.guard import VaultGuard
+from tests.ledgers import verified
 from tests.services.site_agent.conftest import THIRD_CLASS, TWO_CLASSES
 
 SPEC = TrainingSpec.model_validate({"loss": "logistic", "radius": {"rule": "fixed", "value": 0.01}})
@@ -83,7 +83,7 @@ def test_a_coupling_is_written_down_and_accounted_for(make_site: Any, accounts_o
     assert accounts[0].whole
     asked(site, point(), heads=np.hstack([HEADS[:, :3], HEADS]), number=2, spec=splined)
     assert not accounts[1].whole, "few rows may reach a segment"
-    told = [entry for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    told = [entry for entry in verified(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert [entry["kind"] for entry in told] == ["tune", "tune"]
 
 

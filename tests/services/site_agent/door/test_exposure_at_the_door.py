@@ -13,11 +13,11 @@ from models.worst_case.risk import site_risk
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate
 from services.site_agent.cli import main
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import REASONS, SitePolicy
 from services.site_agent.vault.isolation.guard import VaultGuard
 from services.site_agent.vault.isolation.other_versions import OtherVersions
 from services.site_agent.vault.records.told_models import ISOLATING
+from tests.ledgers import verified
 
 KINDS: Any = ("join", "round", "evaluate")
 PLAIN = "level-bundle-plain"
@@ -42,7 +42,7 @@ def test_an_oem_that_asks_for_rows_gets_answers_that_have_none(make_site: Any) -
     site = make_site(policy=rules())
     answers = sweep(site, np.linspace(0.3, 0.8, 200))
     assert all(isinstance(answer, SiteUpdate) for answer in answers)
-    figures = [entry["exposure"] for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    figures = [entry["exposure"] for entry in verified(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert figures[-1]["by_differences"] == 0 and figures[-1]["vectors"] > 5
     assert not found_in(answers, site.door._vault.current().train.features)
     problem = site.door._answers._kept[2].problems[0]
@@ -107,7 +107,7 @@ def test_without_another_answer_an_oem_is_refused_before_it_has_rows(
     first, later = refused[:ISOLATING], refused[ISOLATING:]
     assert {(each.code, each.reason) for each in first} == {("exposure_limit", REASONS["exposure_limit"])}
     assert {each.code for each in later} == {"budget_spent"}, "refusals would say where a row lies"
-    entries = verify(site.folder / "ledger.jsonl")
+    entries = verified(site.folder / "ledger.jsonl")
     figures = [entry["exposure"] for entry in entries if entry["message"] == "update"]
     assert len(figures) + len(refused) == 200
     assert 5 <= figures[-1]["by_differences"] <= 0.2 * figures[-1]["rows"]
@@ -126,23 +126,23 @@ def test_a_repeated_question_gets_the_same_bytes_whatever_left_since_and_after_a
     for one, two, three in zip(first, again, restarted, strict=True):
         for name, array in one.arrays.items():
             assert array.tobytes() == two.arrays[name].tobytes() == three.arrays[name].tobytes()
-    figures = [entry["exposure"] for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    figures = [entry["exposure"] for entry in verified(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert figures[59] == figures[-1]
 
 
 def test_the_figures_outlive_the_agent(make_site: Any, tmp_path: Path) -> None:
     site = make_site(policy=rules())
     sweep(site, np.linspace(0.3, 0.6, 10))
-    before = verify(site.folder / "ledger.jsonl")[-1]["exposure"]
+    before = verified(site.folder / "ledger.jsonl")[-1]["exposure"]
     site.ledger.close()
     site.__post_init__()
     sweep(site, np.linspace(0.3, 0.6, 10)[:1], run_id="b" * 32)
-    assert verify(site.folder / "ledger.jsonl")[-1]["exposure"] == before, "the same question on the same rows"
+    assert verified(site.folder / "ledger.jsonl")[-1]["exposure"] == before, "the same question on the same rows"
     data = site.source.path
     lines = data.read_text().splitlines()
     data.write_text("\n".join(lines[:-10]) + "\n")
     sweep(site, np.array([0.4]), run_id="c" * 32)
-    after = verify(site.folder / "ledger.jsonl")[-1]["exposure"]
+    after = verified(site.folder / "ledger.jsonl")[-1]["exposure"]
     assert after["vectors"] == 1 < before["vectors"]
 
 

@@ -15,9 +15,9 @@ from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
 from services.contracts.wire.codec import decode, encode, pack_arrays
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
 from services.site_agent.logs import PRIVATE
-from services.site_agent.outgoing import ledger_check
 from services.site_agent.rules.policy import REASONS, SitePolicy
 from services.site_agent.vault.reader import Vault
+from tests.ledgers import verified
 
 Make = Callable[..., Any]
 CANARY = "739158264013"
@@ -81,7 +81,7 @@ def test_an_answer_over_the_policys_size_is_not_sent(make_site: Make, policy: Si
     assert "c39" in site_text
     site = make_site(asset_type=AssetType.from_toml(path), policy=policy.model_copy(update={"max_message_bytes": 4096}))
     assert site.refusal_code("evaluate", arrays={"weights": np.zeros((42, 4))}) == "message_too_large"
-    (entry,) = ledger_check.verify(site.folder / "ledger.jsonl")
+    (entry,) = verified(site.folder / "ledger.jsonl")
     assert entry["message"] == "refusal"
 
 

@@ -18,11 +18,11 @@ from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
 from services.contracts.wire.codec import decode, digest, encode, unpack
 from services.contracts.wire.messages import SiteRefusal, SiteUpdate
 from services.site_agent.logs import PRIVATE
-from services.site_agent.outgoing import ledger_check
 from services.site_agent.own_use.own_screen import data_summary
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.dataset import Dataset
 from services.site_agent.vault.reader import Vault
+from tests.ledgers import verified
 
 Make = Callable[..., Any]
 
@@ -49,7 +49,7 @@ def test_every_answer_is_signed_refers_to_its_task_and_stands_in_the_ledger(make
     site = make_site()
     frame = encode(site.task("join", round=4))
     answers = [site.door.answer(frame), site.door.answer(b"junk")]
-    entries = ledger_check.verify(site.folder / "ledger.jsonl")
+    entries = verified(site.folder / "ledger.jsonl")
     assert [entry["sha256"] for entry in entries] == [digest(answer) for answer in answers]
     assert [entry["bytes"] for entry in entries] == [len(answer) for answer in answers]
     for answer, task in zip(answers, (frame, b"junk"), strict=True):
@@ -64,7 +64,7 @@ def test_a_repeated_task_gets_the_same_bytes_and_a_line_in_the_ledger_each_time(
     site = make_site()
     frame = encode(site.task("evaluate", arrays={"weights": np.ones((1, 4))}))
     assert site.door.answer(frame) == site.door.answer(frame)
-    assert len(ledger_check.verify(site.folder / "ledger.jsonl")) == 2
+    assert len(verified(site.folder / "ledger.jsonl")) == 2
 
 
 def test_evaluate_counts_the_held_out_part_and_measures_risk_on_the_training_part(make_site: Make) -> None:

@@ -17,8 +17,8 @@ from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Kind, SiteRefusal, SiteUpdate
 from services.masking.unmasking import deliveries
 from services.site_agent.answers.local_solve import site_problems
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import SitePolicy
+from tests.ledgers import verified
 from tests.services.site_agent.door.test_targets import GAP, HUBER, measured
 
 METHOD = "level-bundle"
@@ -173,7 +173,7 @@ def test_answers_over_folds_and_points_show_no_row_in_their_differences(make_sit
         assert isinstance(answer, SiteUpdate)
         slopes += [answer.arrays[f"slope_{j}"][0] for j in range(3)]
     assert not rows_shown(site, slopes)
-    entries = [entry for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    entries = [entry for entry in verified(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert {entry["kind"] for entry in entries} == {"tune"}
     assert entries[-1]["exposure"]["by_differences"] == 0 and entries[-1]["exposure"]["vectors"] > 5
 
@@ -200,7 +200,7 @@ def test_steps_of_all_folds_and_penalties_show_no_row_in_their_differences(make_
         assert isinstance(answer, SiteUpdate)
         ends += [penalty * answer.arrays[f"local_point_{j}"][0] for j in range(5)]  # the slope, but for the norm's part
     assert not rows_shown(site, ends)
-    exposure = [e for e in verify(site.folder / "ledger.jsonl") if e["message"] == "update"][-1]["exposure"]
+    exposure = [e for e in verified(site.folder / "ledger.jsonl") if e["message"] == "update"][-1]["exposure"]
     assert exposure["by_differences"] == 0 and exposure["vectors"] > 5 and len(ends) == 60
 
 

@@ -14,7 +14,6 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import Kind, SiteUpdate
 from services.site_agent.limits.told_lifts import FIRST_WAVES, LEAST_SEGMENTS, ToldLifts, counted
-from services.site_agent.outgoing.ledger_check import verify
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.rules.policy_file import default_policy_text
 from services.site_agent.settings import CsvSource
@@ -22,6 +21,7 @@ from services.site_agent.vault.dataset import Part
 from services.site_agent.vault.records.exposure_record import ExposureRecord
 from services.site_agent.vault.records.lift_record import LiftRecord
 from services.site_agent.vault.records.version_rows import VersionRows
+from tests.ledgers import verified
 
 METHOD = "level-bundle-plain"
 RULES = SitePolicy.model_validate(
@@ -187,7 +187,7 @@ def test_what_is_told_under_waves_counts_for_every_row(make_site: Any) -> None:
     site = make_site(policy=RULES)
     asked(site, None)
     asked(site, waves(5), RUNS[1])
-    figures = [entry["exposure"] for entry in verify(site.folder / "ledger.jsonl") if entry["message"] == "update"]
+    figures = [entry["exposure"] for entry in verified(site.folder / "ledger.jsonl") if entry["message"] == "update"]
     assert [(each["unaccounted"], each["by_pairs"]) for each in figures] == [(0, 0), (1, ROWS)]
     strict = make_site(folder="strict", policy=RULES.model_copy(update={"allow_unaccounted": False}))
     assert code(strict, waves(5)) == "exposure_limit" and code(strict, None, RUNS[1]) == ""

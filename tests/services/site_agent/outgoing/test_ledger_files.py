@@ -12,7 +12,8 @@ import pytest
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.outgoing.ledger import Ledger
-from services.site_agent.outgoing.ledger_check import head_path, verify
+from services.site_agent.outgoing.ledger_check import head_path
+from tests.ledgers import verified
 
 JOIN = SiteUpdate(
     kind="join", site_id="s", run_id="b" * 32, round=0, task_sha256="0" * 64, arrays={"n_samples": np.array(40.0)},
@@ -28,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_a_join_tells_beside_its_arrays_stands_in_the_ledger(path: Path) -> None:
     with Ledger(path) as ledger:
         ledger.append(JOIN, encode(JOIN))
-    (entry,) = verify(path)
+    (entry,) = verified(path)
     told = {name: entry[name] for name in ("data_digest", "own_scores", "drift", "exposed")}
     assert told == {"data_digest": "c" * 64, "own_scores": False, "drift": 0.25, "exposed": 0.0}
 
@@ -38,7 +39,7 @@ def test_times_are_utc_whatever_clock_the_host_has(path: Path) -> None:
     noon = datetime(2031, 1, 1, 12, tzinfo=timezone(timedelta(hours=5)))
     with Ledger(path, clock=lambda: noon) as ledger:
         ledger.append(JOIN, encode(JOIN))
-    assert [entry["time"] for entry in verify(path)] == ["2031-01-01T07:00:00+00:00"]
+    assert [entry["time"] for entry in verified(path)] == ["2031-01-01T07:00:00+00:00"]
 
 
 def test_nobody_else_can_read_what_was_answered_whatever_the_umask(path: Path) -> None:
