@@ -2,7 +2,8 @@
 
 The library marks a client as closed before it has closed its connection: a close that is given up in between, as that
 of a try that the server refused, leaves the connection open, and a second close does nothing. A server that has stopped
-answering is waited for until TLS gives up its farewell, half a minute.
+answering is waited for until TLS gives up its farewell, half a minute. What is still to be sent is written to a lost
+connection too, which ends a close with an ``AttributeError`` below TLS.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ async def end_connection(client: Client, seconds: float = CLOSE_SECONDS) -> None
     transport: Any = client._transport  # noqa: SLF001 - the library has no public way to it
     if transport is None:
         return  # no server was tried
+    if not client.is_connected:
+        client._pending, client._pending_data_size = [], 0  # noqa: SLF001 - nobody takes it any more
     with suppress(NatsError, OSError, TimeoutError):
         await done_within(client.close(), seconds)
     with suppress(NatsError, OSError, TimeoutError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import ssl
 from asyncio import constants
 from collections.abc import Iterator
@@ -75,5 +77,26 @@ def test_a_server_that_does_not_answer_is_left_soon(
         stand_still(process)
         await asyncio.wait_for(end_connection(client, 0.2), PATIENCE)
         assert below.is_closing()
+
+    asyncio.run(close())
+
+
+@pytest.mark.parametrize("away", [0.0, 1.5])
+def test_what_is_still_to_be_sent_to_a_server_that_is_gone_is_let_go(
+    bus: tuple[BusFiles, int, int], away: float
+) -> None:
+    """An agent that was stopped then, with an answer under way, ended with a traceback."""
+    files, port, process = bus
+
+    async def close() -> None:
+        client, below = await connected(files, port)
+        os.kill(process, signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE):
+            while client.is_connected:
+                await asyncio.sleep(0.02)
+        await client.publish("site.plant-1.task", b"a task")
+        await asyncio.sleep(away)  # the client tries to be back, in vain
+        await end_connection(client)
+        assert client.is_closed and below.is_closing()
 
     asyncio.run(close())

@@ -51,6 +51,16 @@ def test_init_prints_the_public_key_on_its_last_line(tmp_path: Path, capsys: Cap
     assert isinstance(settings.data, SimulatorSource) and settings.data.path == tmp_path / "plant-1"
 
 
+def test_without_data_the_settings_name_a_file_beside_them_wherever_they_were_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("of something else")
+    assert main(["init", "--site-id", "p", "--dir", "p"]) == 0
+    settings = SiteSettings.from_toml(tmp_path / "p" / "site.toml")
+    assert isinstance(settings.data, CsvSource) and settings.data.path == tmp_path / "p" / "data.csv"
+
+
 def test_of_data_that_fit_no_misfit_is_told(tmp_path: Path) -> None:
     assert misfit_lines(None, tmp_path) == []
     assert misfit_lines("no rows", tmp_path)[0] == "The data do not fit yet: no rows"

@@ -54,6 +54,45 @@ def test_what_large_terms_leave_may_be_rounding_and_convicts_nobody(slope: float
     assert bool(contradiction_of([beside, steep])) == false
 
 
+def of_planes(*answers: Answer) -> Answer:
+    """One answer that says of each plane what these say of theirs."""
+    first = answers[0]
+    asked, said = (
+        {name: np.concatenate([getattr(each, kind)[name] for each in answers]) for name in getattr(first, kind)}
+        for kind in ("asked", "said")
+    )
+    return Answer(first.when, first.spec, asked, said)
+
+
+@pytest.mark.parametrize("plane", [0, 1, 2])
+def test_planes_are_held_each_to_its_own(plane: int) -> None:
+    """Planes move apart: that others were asked elsewhere says nothing of the one that was asked again."""
+    before, after = ([answer(when, 0.5, 0.4, at=at + k) for k in range(3)] for when, at in (("1", 0.5), ("2", 0.7)))
+    assert not contradiction_of([of_planes(*before), of_planes(*after)])
+    for again, words in (
+        (answer("2", 0.51, 0.4, at=0.5 + plane), "its risk at one point is 0.5 in 1 and 0.51 in 2"),
+        (answer("2", 0.6, 0.53, at=0.6 + plane), "its risk 0.5 in 1 lies below 0.53, which its answer of 2 proves"),
+    ):
+        told = [*after[:plane], again, *after[plane + 1 :]]
+        assert words in contradiction_of([of_planes(*before), of_planes(*told)])
+
+
+@pytest.mark.parametrize(
+    ("swing", "offset", "minorant_swing", "words"),
+    [(0.15, 0.4, 0.0, "lies below 0.55"), (0.0, 0.25, 0.15, "lies below 0.55"), (0.05, 0.45, 0.0, "")],
+)
+def test_each_cut_rises_by_its_own_swing(swing: float, offset: float, minorant_swing: float, words: str) -> None:
+    """From 1, where the told cut is .4 high, to 2, where the risk is .5."""
+    beside, one = answer("round 1", 0.5, 0.3), answer("round 2", 0.5, 0.4)
+    beside.asked["point"][0, 0] = 2.0
+    cuts = {
+        "swing": np.array([[swing, 0.0]]), "minorant_offset": np.array([offset]), "minorant_slope": np.zeros((1, 3)),
+        "minorant_norm_weight": np.zeros(1), "minorant_swing": np.array([[minorant_swing, 0.0]]),
+    }
+    found = contradiction_of([beside, Answer(one.when, one.spec, one.asked, {**one.said, **cuts})])
+    assert words in found and bool(found) == bool(words)
+
+
 def test_which_methods_ask_for_the_risk_that_is_stated() -> None:
     """The list stands there by name, for what checks a proof does not ask what made it."""
     assert OF_THE_STATED_RISK == {name for name, method in METHODS.items() if method.is_robust}

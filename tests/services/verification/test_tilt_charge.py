@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from models.basics import FloatArray
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head
-from services.verification.charges import REACH
+from services.verification.charges import REACH, _passed
+from services.verification.enclosures import Interval
 from tests.services.verification.drawn import RUN
 
 
@@ -76,3 +77,16 @@ def test_from_sums_a_slope_takes_off_no_more_than_it_can_within_the_reach() -> N
     summed = replace(certificate, members=(("plant-0", "plant-1", "plant-2"),))
     assert lower_bound(summed, head, 0.9) == pytest.approx(0.9 - 1e-9 * REACH, abs=1e-11)
     assert lower_bound(certificate, head, 0.9, within=REACH) == lower_bound(summed, head, 0.9)
+
+
+@given(seed=st.integers(0, 2**32 - 1), width=st.sampled_from([0.0, 1e-12, 1.0]), slack=st.sampled_from([0.0, 0.1]))
+def test_what_passes_is_of_either_sign_and_of_every_slope_in_the_interval(
+    seed: int, width: float, slack: float
+) -> None:
+    random = np.random.default_rng(seed)
+    slope, inverse, around = random.normal(size=2), random.normal(size=(2, 3)), width * random.uniform(size=2)
+    found = _passed(Interval(slope - around, slope + around), inverse, slack)
+    ends = [slope + np.array(side) * around for side in ((-1, -1), (-1, 1), (1, -1), (1, 1))]
+    most = max(np.abs(end @ inverse).max() for end in ends)
+    length = np.abs(np.vstack(ends)).max(axis=0).sum()
+    assert most - 1e-14 <= found - slack * length <= most + 2 * width * np.abs(inverse).sum() + 1e-12

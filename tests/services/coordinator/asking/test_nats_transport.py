@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from services.bus.configuration import MOST_SUBSCRIPTIONS
 from services.bus.server import rotate_coordinator, update_users
 from services.contracts.errors import UnavailableError
-from services.coordinator.asking import link_call
+from services.coordinator.asking import link_call, nats_transport
 from services.coordinator.asking.nats_transport import NatsTransport
 from services.site_agent.connection.link import PlantLink
 from services.site_agent.connection.link_address import Address
@@ -148,6 +148,24 @@ async def test_a_key_that_ends_at_once_costs_no_answer(bus: Any) -> None:
         while not heard:
             await asyncio.sleep(0.02)
     assert heard == [b"still heard"]
+
+
+async def test_who_is_silent_is_heard_while_the_server_is_there_and_nobody_while_it_is_away(
+    bus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent of before says nothing to what it does not know; the server would say at once that nobody is there."""
+    monkeypatch.setattr(nats_transport, "HEARD_SECONDS", 0.3)
+
+    async def silent(_: Any) -> None:
+        """An agent that knows no roll call."""
+
+    async with site(bus, "plant-1", silent), connected(bus) as transport:
+        assert await transport.is_heard("plant-1") and not await transport.is_heard("plant-2")
+        await asyncio.to_thread(bus.kill)
+        async with asyncio.timeout(PATIENCE):
+            while transport._client.is_connected:
+                await asyncio.sleep(0.02)
+        assert not await transport.is_heard("plant-1")
 
 
 async def test_an_answer_that_the_server_does_not_take_is_asked_for_again(bus: Any) -> None:

@@ -138,3 +138,10 @@ def test_shares_are_asked_for_where_the_plan_leaves_the_loss_to_auto(
     changes: dict[str, Any], asset_type: AssetType, asks: bool
 ) -> None:
     assert asks_for_shares(plan(**changes), asset_type) is asks
+
+
+def test_no_plant_is_asked_how_rare_a_class_is_where_a_race_is_not_paid_for(works: FakeWorks) -> None:
+    with_faults(works, 0.05)
+    run = tuned(works, works.run(tuning="auto", max_rounds=1))
+    assert run.plan.tuned is not None and "untuned" in run.plan.tuned.why
+    assert tune_tasks(works, run) == []

@@ -35,6 +35,19 @@ def test_a_plant_that_was_given_up_counts_again_with_its_next_answer(patient: Pa
     assert trained.status is Status.CERTIFIED and trained.certificate.fresh_weight == 1.0
 
 
+def test_a_slow_plant_that_came_back_is_waited_for_again_at_what_it_works_on(patient: PatientWorks) -> None:
+    """Else a bound from above would be one of fewer plants while each of them answers."""
+    away = range(6, 11)
+    patient.slow(plant_4=3.5).silent = lambda task: task.site_id == SITE and task.kind == "round" and task.round in away
+    patient.trained(patient.waiting(absence_patience_seconds=20.0, max_rounds=30, gap=1e-9))
+    fresh = {each.round: each.fresh_weight for each in patient.store.records}
+    given_up = min(number for number, weight in fresh.items() if weight == 0.75)
+    back = min(
+        number for number, status, _ in patient.answers(SITE) if status == "accepted" and number > given_up
+    )
+    assert given_up < back < 25 and {fresh[number] for number in fresh if number >= back} == {1.0}
+
+
 def test_a_plant_silent_for_once_is_not_given_up_where_the_others_take_longer_than_the_patience(
     patient: PatientWorks,
 ) -> None:

@@ -173,3 +173,16 @@ def test_a_plant_whose_rows_refute_what_it_told_in_an_earlier_run_is_no_liar(
     fresh = FakeWorks(patient.plants)
     alone = fresh.train(fresh.run(**plan | {"waiting": None})).certificate
     assert max(lower, alone.lower) <= min(upper, alone.upper) + 1e-9
+
+
+def test_a_round_hands_the_store_what_it_adds_and_not_what_stands_there(works: Any) -> None:
+    """Else the store would grow with the square of the rounds."""
+    commit, begun = works.store.commit_round, []
+
+    def noted(record: Any, state: Any, exchanges: Any, evidence: Any, added: Any) -> None:
+        begun.append(added["points"].start)
+        commit(record, state, exchanges, evidence, added)
+
+    works.store.commit_round = noted
+    trained = works.train(works.run())
+    assert begun == list(range(trained.rounds)) and trained.rounds > 4

@@ -48,6 +48,14 @@ def test_what_a_site_finds_is_told_by_what_it_is() -> None:
     assert found.all_confusion is not None and found.all_confusion.tolist() == [[2.0, 1.0], [1.0, 2.0]]
 
 
+def test_where_some_tell_their_own_the_whole_is_that_of_the_sums() -> None:
+    own = {"a": {"loss": np.array(0.7), "risk": np.array([0.5]), "confusion": np.eye(2)}}
+    sums = ScoresOnSums({"one": {"confusion": 3.0 * np.eye(2)}, "two": {"confusion": np.ones((2, 2))}}, frozenset())
+    found = Scores(own, (), sums).evaluation(1.0, {})
+    assert found.all_confusion is not None and found.all_confusion.tolist() == [[4.0, 1.0], [1.0, 4.0]]
+    assert {site: counts.tolist() for site, counts in found.confusion.items()} == {"a": [[1.0, 0.0], [0.0, 1.0]]}
+
+
 def test_each_plane_has_its_own_worst_mixture_and_a_site_that_is_missing_leaves_none() -> None:
     run = run_of("ab", mixture={"norm": "l1", "radius": 2.0})
     own = {"a": {"risk": np.array([0.9, 0.1])}, "b": {"risk": np.array([0.2, 0.5])}}

@@ -103,9 +103,11 @@ def test_it_can_be_read_and_nothing_else(seen: Reader) -> None:
 
 
 def test_every_answer_binds_the_browser(seen: Reader) -> None:
+    kinds = {"/console.css": "text/css", "/icon.svg": "image/svg+xml", **dict.fromkeys(DOCUMENTS, "application/json")}
     for path in [*PAGES, *DOCUMENTS, "/console.css", "/icon.svg", "/nothing"]:
         _, headers, content = seen.ask(path)
         assert HEADERS.items() <= headers.items(), path
+        assert headers["Content-Type"].partition(";")[0] == kinds.get(path, "text/html")
         assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
         assert headers["Referrer-Policy"] == "no-referrer" and "Python" not in headers["Server"]
         policy = headers["Content-Security-Policy"]

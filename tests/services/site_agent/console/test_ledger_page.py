@@ -95,8 +95,8 @@ def test_today_is_that_of_utc_wherever_the_plant_is_and_a_day_of_refusals_is_24_
     here = timezone(timedelta(hours=5))
     now = datetime(2026, 3, 4, 3, 0, tzinfo=here)  # 22:00 of the day before in UTC
     lines = []
-    for hours, message in ((25, "refusal"), (23, "refusal"), (20, "update"), (4, "hello")):
-        last = forged(last, message=message, bytes=1, time=(now - timedelta(hours=hours)).isoformat())
+    for hours, message, run in ((25, "refusal", "b"), (23, "refusal", "c"), (20, "update", "a"), (4, "hello", None)):
+        last = forged(last, message=message, run=run, bytes=1, time=(now - timedelta(hours=hours)).isoformat())
         lines.append(json.dumps(last) + "\n")
     path.write_text("".join(lines))
     found = LedgerView(path).summary(now)

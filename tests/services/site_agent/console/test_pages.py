@@ -54,6 +54,17 @@ def test_what_wants_attention_and_what_is_wrong_with_a_ledger_stay_words() -> No
     assert stays_words(pages.ledger(LEDGER | {"sound": False, "problems": [HOSTILE]}))
 
 
+def test_all_that_wants_attention_is_listed() -> None:
+    kinds = ("bad", "warn", "info")
+    listed = [{"kind": kinds[k % 3], "what": f"It is {k}.", "why": f"Since {k}.", "page": ""} for k in range(8)]
+    found = {
+        "site_id": "plant-1", "connection": {"connected": False, "told": "away"}, "attention": listed,
+        "ledger": {"sound": True, "entries": 0}, "exposure": EXPOSURE, "drift": DRIFT,
+    }
+    told = words(pages.overview(found))
+    assert all(f"It is {k}. Since {k}." in told for k in range(8))
+
+
 def test_of_many_problems_of_a_ledger_the_first_are_listed_and_the_others_counted() -> None:
     told = words(pages.ledger(LEDGER | {"sound": False, "problems": [f"problem {k}." for k in range(23)]}))
     assert "problem 0." in told and "problem 19. and 3 more" in told and "problem 20." not in told

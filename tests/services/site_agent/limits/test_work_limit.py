@@ -215,6 +215,17 @@ def test_a_kernel_is_counted_by_the_matrix_of_its_points(asset_type: AssetType, 
     assert operations(asked, 10**5, asset_type, 20) == 1e5 * 21 + 7**3 + 2 * 1e5 * 8
 
 
+def test_each_plane_of_a_round_is_counted(asset_type: AssetType, three_classes: AssetType) -> None:
+    """One against the rest, three classes are three problems: their lift is made once."""
+    spec = TrainingSpec.model_validate({**FIXED.model_dump(), "lift": {"kind": "spline", "segments": 6}})
+    lifted = operations(task_of("join", spec=spec), 1000, asset_type, 20) - 1000 * 19
+    for kind, asked in (("round", {"arrays": message(19)}), ("join", {})):
+        one, three = (
+            operations(task_of(kind, spec=spec, **asked), 1000, of, 20) - lifted for of in (asset_type, three_classes)
+        )
+        assert 0 < three == 3 * one
+
+
 def test_counts_are_no_vectors(asset_type: AssetType) -> None:
     splines = tuned([{"kind": "spline", "segments": 5}], 3)
     assert answer_numbers(task_of("tune", tuning=splines), asset_type) == 3 * 15

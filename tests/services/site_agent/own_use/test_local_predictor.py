@@ -46,8 +46,9 @@ def test_columns_may_be_named_in_the_settings(
         '[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
     )
     arguments = ["diagnose", "--model", str(model_file), "--input", str(path)]
-    assert main([*arguments, "--config", str(tmp_path / "site.toml")]) == 0
-    assert capsys.readouterr().out.splitlines()[1].startswith("1,leak,5,")
+    for checked in ([], ["--oem-key", oem[1]], ["--unsigned"]):
+        assert main([*arguments, "--config", str(tmp_path / "site.toml"), *checked]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith("1,leak,5,")
     assert main([*arguments, "--oem-key", oem[1]]) == 1
     assert "no column 'flow'" in capsys.readouterr().err
 

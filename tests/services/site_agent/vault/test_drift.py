@@ -87,6 +87,9 @@ def test_later_rows_are_held_against_the_first_and_anew_where_that_is_said(tmp_p
     record = DriftRecord(path)
     assert drift(record.begin("pump", after), after) == 1.0, "also after a restart"
     assert drift(record.begin("pump", after, anew=True), after) == 0.0
+    record.close()
+    record = DriftRecord(path)
+    assert drift(record.begin("pump", before), after) == 0.0, "what began anew stays too"
     assert drift(record.begin("other", before), before) == 0.0, "of each contract its own"
     assert record.begin("pump", np.full((30, 3), 0.5)).shares.shape[0] == 3
     record.close()

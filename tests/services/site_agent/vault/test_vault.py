@@ -38,6 +38,14 @@ def test_a_split_column_is_obeyed(load: Any, rows: Rows) -> None:
     assert (len(dataset.train), len(dataset.test)) == (30, 10)
 
 
+def test_a_split_column_that_leaves_nothing_to_learn_from_is_said(load: Any, rows: Rows) -> None:
+    for number, row in enumerate(rows):
+        row.append("split" if number == 0 else "test")
+    with pytest.raises(VaultError, match="no row is in the training part") as caught:
+        load(rows, split_column="split")
+    assert caught.value.refusal_code == "no_data"
+
+
 def test_the_held_out_part_is_stratified_and_does_not_depend_on_the_order(load: Any, make_table: Any) -> None:
     rows = make_table(200)
     one, other = load(rows), load([rows[0], *reversed(rows[1:])])

@@ -87,20 +87,26 @@ def some(number: int, count: int) -> np.ndarray:
     return np.random.default_rng([21, number]).uniform(size=count) / count
 
 
-def test_pairs_are_held_to_all_vectors_of_other_versions_and_differences_to_the_last_ones() -> None:
+@pytest.mark.parametrize("scale", [1.0, 1e-13])
+def test_pairs_are_held_to_all_vectors_of_other_versions_and_differences_to_the_last_ones(scale: float) -> None:
+    """However small they are: slopes of a logistic loss are, where all rows lie far on the right side."""
     later = of(TABLE, range(ROWS), OTHER_ROW)
+
+    def told(door: ExposureGate, train: Part, vector: np.ndarray, run: str = RUN) -> int:
+        return admit(door, train, scale * vector, run)
+
     for between, expected in ((0, 1), (DEPTH + 8, 0)):
         door, first, second = open_gate(), some(1, ROWS), some(2, ROWS)
         for number in range(DEPTH + 8):
-            admit(door, TABLE, some(200 + number, ROWS))
-        admit(door, TABLE, all_rows(ROWS))
+            told(door, TABLE, some(200 + number, ROWS))
+        told(door, TABLE, all_rows(ROWS))
         for vector in (first, second, *(some(number, ROWS) for number in range(3, 3 + between))):
-            admit(door, TABLE, vector)
+            told(door, TABLE, vector)
         base = some(99, ROWS + 1)
         fourth = (ROWS + 1) * base + np.append(ROWS * (first - second), 1.0)
-        assert admit(door, later, base, LATER) == 0
-        assert admit(door, later, fourth / (ROWS + 1), LATER) == expected
-        assert admit(door, later, all_rows(ROWS + 1), LATER) == 1, "however long ago"
+        assert told(door, later, base, LATER) == 0
+        assert told(door, later, fourth / (ROWS + 1), LATER) == expected
+        assert told(door, later, all_rows(ROWS + 1), LATER) == 1, "however long ago"
 
 
 def ranged(high: float, values: np.ndarray, more: tuple[Feature, ...] = ()) -> Part:

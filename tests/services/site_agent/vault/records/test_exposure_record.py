@@ -91,3 +91,11 @@ def test_that_more_was_told_than_is_kept_is_known_after_a_restart(tmp_path: Path
         again = ExposureRecord(path)
         assert (again.stored("d", ROWS).span_full, again.stored("another", ROWS).span_full) == (full, False)
         again.close()
+
+
+def test_late_vectors_of_an_answer_are_kept_all_and_in_their_order() -> None:
+    record, figures = ExposureRecord(None), Figures(rows=ROWS, vectors=1)
+    for answer in range(3):
+        late = tuple(f"{answer} {number}".encode() for number in range(3))
+        record.add("d", RUN, day(2), day(1), Addition((), (), {}, figures, late=late))
+    assert record.late() == [f"{answer} {number}".encode() for answer in range(3) for number in range(3)]

@@ -40,6 +40,17 @@ def test_parquet_gives_what_csv_gives(load: Any, rows: Rows, asset_type: AssetTy
     np.testing.assert_array_equal(ours.test.classes, theirs.test.classes)
 
 
+def test_a_folder_is_no_data_file_whatever_lies_in_it(rows: Rows, asset_type: AssetType, tmp_path: Path) -> None:
+    """A reader of Parquet would take all files in it for one table: copies and files of before are among them."""
+    folder = tmp_path / "measured.parquet"
+    folder.mkdir()
+    for name in ("a.parquet", "b.parquet"):
+        write_parquet(rows, folder / name)
+    with pytest.raises(VaultError, match="no data file at") as caught:
+        Vault(ParquetSource(kind="parquet", path=folder), asset_type).current()
+    assert caught.value.refusal_code == "no_data"
+
+
 def test_gaps_of_the_target_and_blanks_around_words_are_read_from_parquet_as_from_csv(
     load: Any, rows: Rows, asset_type: AssetType, tmp_path: Path
 ) -> None:
