@@ -94,7 +94,7 @@ def test_that_more_was_told_than_is_kept_is_known_after_a_restart(tmp_path: Path
 
 
 def test_late_vectors_of_an_answer_are_kept_all_and_in_their_order() -> None:
-    record, figures = ExposureRecord(None), Figures(rows=ROWS, vectors=1)
+    record, figures = ExposureRecord(None), Figures(rows=64, vectors=1)
     for answer in range(3):
         late = tuple(f"{answer} {number}".encode() for number in range(3))
         record.add("d", RUN, day(2), day(1), Addition((), (), {}, figures, late=late))
