@@ -104,6 +104,10 @@ def test_a_run_is_as_far_as_its_gap_on_a_logarithmic_scale_or_its_rounds(
     assert progress.percentage(a_round(RUN_ID, number, gap=gap)) == pytest.approx(percent)
 
 
+async def no_page(*_: object, **__: object) -> UUID:
+    return uuid4()
+
+
 async def test_a_prefect_that_hangs_holds_up_no_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for once, and then left alone for as long again ten times."""
     asked, clock = list[str](), iter(range(1000, 2000, 2))
@@ -127,6 +131,21 @@ async def test_a_prefect_that_hangs_holds_up_no_round(monkeypatch: pytest.Monkey
     assert asked.count("progress") == 1, "each moment that the clock is looked at is two seconds later"
 
 
+async def test_rounds_that_come_faster_than_pages_are_written_are_all_counted(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    for name in ("acreate_progress_artifact", "aupdate_progress_artifact"):
+        monkeypatch.setattr(progress_module, name, no_page)
+    for name in ("acreate_table_artifact", "acreate_image_artifact"):
+        monkeypatch.setattr(artifacts, name, no_page)
+    with disable_run_logger():
+        progress = Progress(a_run(max_rounds=100, gap=1e-3))
+        for number in range(1, 6):
+            await progress(a_round(RUN_ID, number, an_answer("a"), gap=0.1))
+    assert progress._board.table()[0]["answered"] == 5
+
+
 async def test_the_way_to_a_version_tells_each_figure_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, ...]] = []
 
@@ -135,10 +154,10 @@ async def test_the_way_to_a_version_tells_each_figure_by_its_name(monkeypatch: p
 
     monkeypatch.setattr(artifacts, "acreate_link_artifact", link)
     version: Any = SimpleNamespace(
-        name="pumps", version="7", certified_gap=8e-4, worst_case_risk=0.25, f1=0.9, mae=None
+        name="pumps", version="7", certified_gap=8e-4, worst_case_risk=0.25, f1=0.0, mae=None
     )
     await artifacts.link_to_version(version, "https://ballast/console", "version 7 is champion")
     assert made == [(
         "https://ballast/console/models/pumps/versions/7", "model pumps version 7", "version-pumps",
-        "certified gap 0.0008, worst-case risk 0.25, F-1 0.9. version 7 is champion.",
+        "certified gap 0.0008, worst-case risk 0.25, F-1 0. version 7 is champion.",
     )]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
+import pytest
 from prefect.exceptions import ObjectNotFound
 
-from flows.retention import forget_flow_runs
+from flows import retention
+from flows.retention import forget_flow_runs, watch_retention
+from services.contracts.errors import UnavailableError
 
 NOW = datetime(2030, 5, 5, tzinfo=UTC)
 
@@ -48,3 +53,28 @@ async def test_flow_runs_that_ended_long_ago_go() -> None:
     assert await forget_flow_runs(client, None, NOW) == 0 and len(client.ended) == 5
     assert await forget_flow_runs(client, 90, NOW) == 2
     assert sorted(client.ended) == [3, 4]
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError("away"), UnavailableError("away"), OSError("away")], ids=repr)
+async def test_who_is_away_for_once_is_asked_again_the_next_day(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch ends the flows process where it ends."""
+    asked, twice = list[int](), asyncio.Event()
+
+    async def forget(*_: object) -> int:
+        asked.append(len(asked))
+        if len(asked) > 1:
+            twice.set()
+        raise error
+
+    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "tidy", lambda *_, **__: SimpleNamespace(runs=(), events=0, rounds=0))
+    monkeypatch.setattr(retention, "forget_flow_runs", forget)
+    kept = SimpleNamespace(retention=SimpleNamespace(prefect_days=90))
+    context: Any = SimpleNamespace(store=None, settings=kept)
+    watching = asyncio.create_task(watch_retention(context, Client([])))
+    await asyncio.wait({watching, asyncio.create_task(twice.wait())}, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+    assert twice.is_set() and not watching.done()
+    watching.cancel()

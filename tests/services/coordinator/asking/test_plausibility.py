@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.methods.catalogue import METHODS
 from services.contracts.problems.lift import draw_lift, lift_check
 from services.contracts.problems.training_spec import TrainingSpec
 from services.coordinator.asking.plausibility import counted_doubt, doubt
@@ -72,6 +73,34 @@ def test_no_rows_have_a_risk_above_that_of_the_rows_that_fare_worst() -> None:
     priced = {"price": [4.0]}
     assert round_of({"risk": [2.75 + RADIUS * 4.0]}, priced) == "", "a price above the norm of the weights counts"
     assert "no rows have one outside" in round_of({"risk": [2.76 + RADIUS * 4.0]}, priced)
+
+
+def test_no_rows_have_a_mean_loss_above_that_of_the_rows_that_fare_worst() -> None:
+    """At the weights of before, hinge losses lie in [0, 2.75]; of two planes both are summed."""
+    for planes in (1, 2):
+        asked, risk = {"weights": np.repeat(POINT, planes, axis=0)}, [1.0] * planes
+
+        def told(loss: float, asked: Any = asked, risk: Any = risk) -> str:
+            said = {"risk": risk, "loss": loss, "confusion": np.eye(2)}
+            return doubt("evaluate", spec(), arrays(asked), arrays(said), FEATURES)
+
+        assert told(2.75 * planes) == ""
+        assert f"and no rows have one above {2.75 * planes:g} there" in told(2.76 * planes)
+
+
+@pytest.mark.parametrize("plane", [0, 1, 2])
+def test_the_steps_of_each_plane_are_held_to_their_reach(plane: int) -> None:
+    asked = arrays({"point": np.repeat(POINT, 3, axis=0), "step_size": [0.1] * 3, "correction": np.zeros((3, 4))})
+    parameters, method = {"epochs": 2.0, "batch": 1.0}, METHODS["fedavg"]
+    ends = asked["point"].copy()
+
+    def told() -> str:
+        said = arrays({"local_point": ends})
+        return doubt("round", spec(), asked, said, FEATURES, method, parameters)
+
+    assert told() == ""
+    ends[plane, 1] += 1e3
+    assert "its local point is 1000 away, and no rows lead farther" in told()
 
 
 def test_sums_over_held_out_rows_are_no_larger_than_so_many_rows_give() -> None:

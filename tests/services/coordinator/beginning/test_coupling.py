@@ -19,7 +19,7 @@ from services.contracts.wire.messages import Task
 from services.coordinator.run_state.run_errors import RunCancelledError
 from services.coordinator.run_state.training_state import TrainedModel
 from tests.services.coordinator import fake_ports
-from tests.services.coordinator.automatic import GRADES
+from tests.services.coordinator.automatic import GRADES, tune_tasks
 from tests.services.coordinator.fake_ports import RIG, FakePlant, FakeWorks
 
 PLAN = {"tuning": "auto", "spec": {"loss": "logistic"}, "max_rounds": 12, "site_weights": "samples"}
@@ -130,6 +130,15 @@ def test_planes_stay_as_they_are_where_losses_are_told_that_cannot_be(
     found = coupled(grades, run, model)
     assert found.coupling is None and found.weights is model.weights and found.risk_bound == model.risk_bound
     assert "the planes of the classes are not coupled: a loss of " in found.note and "plant-" not in found.note
+
+
+@pytest.mark.parametrize("reveal", ["sums", "each site"])
+def test_each_exchange_of_a_coupling_has_a_number_of_its_own(grades: FakeWorks, reveal: str) -> None:
+    """By it answers and masks are told apart; the run's rounds had those before."""
+    run, model = trained(grades, reveal=reveal, max_rounds=3)
+    coupled(grades, run, model)
+    numbers = [task.round for task in tune_tasks(grades, run) if isinstance(task.tuning, CouplingTask)]
+    assert len(numbers) > 1 and numbers == list(range(model.rounds + 1, model.rounds + 1 + len(numbers)))
 
 
 def test_who_cancels_is_heard_while_planes_are_coupled(grades: FakeWorks) -> None:

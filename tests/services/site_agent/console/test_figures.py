@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from services.contracts.wire.messages import Kind, Reveal
 from services.site_agent.console import pages, policy_words
-from services.site_agent.console.server import DOCUMENTS
+from services.site_agent.console.server import DOCUMENTS, PAGES
 from services.site_agent.console.site_state import SiteState, attention
 from services.site_agent.health import note
 from services.site_agent.rules.policy import SitePolicy
@@ -63,6 +63,13 @@ def test_the_same_is_there_as_json(answered: Any, seen: Reader) -> None:
     policy = SitePolicy.from_toml(answered.folder / "policy.toml")
     assert SitePolicy.model_validate(seen.json("/policy.json")["policy"]) == policy
     assert set(DOCUMENTS) == {f"/{name}.json" for name in ("overview", "ledger", "exposure", "drift", "policy")}
+
+
+def test_every_page_leads_to_the_same_as_json(seen: Reader) -> None:
+    for path in PAGES:
+        (address,) = re.findall(r'The same as JSON: <a href="([^"]+)">', seen.ask(path)[2])
+        assert address in DOCUMENTS and address in (f"{path}.json", "/overview.json")
+        seen.json(address)
 
 
 def test_an_empty_site_says_what_to_do_next(

@@ -25,6 +25,7 @@ from api.sites import service as sites
 from services.bus.certificates import ensure_certificates
 from services.bus.configuration import BusFiles, TlsFiles
 from services.contracts.access.enrolment import EnrolmentPackage, read_code
+from services.contracts.errors import InvalidInputError
 from services.contracts.keys.signing import public_key
 from services.contracts.machines.asset_type import AssetType
 from services.plant_simulator.assets import builtin_asset_type
@@ -391,6 +392,28 @@ def test_what_a_server_that_fails_did_is_not_known_and_one_that_refuses_did_noth
     connection: Any = Answering(status)
     with pytest.raises(error):
         enrol._answer(connection, "", REQUEST)
+
+
+def test_an_answer_about_another_site_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a proxy that keeps answers: its files would make the plant a site whose key it does not have."""
+    for site, taken in (("plant-1", True), ("plant-2", False)):
+        package = SimpleNamespace(model_validate_json=lambda _, site=site: SimpleNamespace(site_id=site))
+        monkeypatch.setattr(enrol, "EnrolmentPackage", package)
+        connection: Any = Answering(200)
+        if taken:
+            assert enrol._answer(connection, "", REQUEST).site_id == site
+            continue
+        with pytest.raises(enrol._NoAnswerError, match="of another site"):
+            enrol._answer(connection, "", REQUEST)
+
+
+@pytest.mark.parametrize("more", ["ada@{}", "ada:word@{}", "{}/?a=b", "{}/#a"])
+def test_an_address_with_more_than_a_place_is_refused(more: str) -> None:
+    """A name or a question in it would be left out without a word."""
+    host = "oem.example:8000"
+    assert enrol.Server.of(f"https://{host}/ballast", None).port == 8000
+    with pytest.raises(InvalidInputError, match="is written https://host:port"):
+        enrol.Server.of(f"https://{more.format(host)}", None)
 
 
 def test_what_a_server_says_is_one_line_without_control_characters() -> None:

@@ -147,3 +147,14 @@ def test_a_rows_mark_is_of_its_readings_by_the_columns_names_and_not_of_what_is_
     assert np.array_equal(row_marks(np.column_stack([readings, np.full(4, np.nan)]), ["flow", "head", "noise"]), marks)
     for other in (row_marks(readings, ["flow", "height"]), row_marks(readings[:, ::-1], ["flow", "head"])):
         assert not np.isin(other, marks).any()
+
+
+def test_the_numbers_of_a_row_are_those_that_stand_in_records_of_before() -> None:
+    """Others would hold a plant's answers to rows that nobody has, and leave its own out."""
+    marks = np.arange(200, dtype=np.uint64)
+    numbers = other_versions.row_numbers(b"secret", marks)
+    pairs = numbers.reshape(200, -1, 2)
+    assert np.allclose(np.hypot(pairs[..., 0], pairs[..., 1]), 1.0) and (pairs[:, 0, 1] >= 0).all()
+    for sides in itertools.product((-1, 1), repeat=2):
+        assert (np.sign(pairs[:, 1:]) == sides).all(axis=2).mean() == pytest.approx(0.25, abs=0.1)
+    assert np.allclose(numbers[1, :4], [-0.23224769, 0.97265668, -0.11944392, 0.99284095])

@@ -134,6 +134,8 @@ def test_choices_and_the_secret_outlive_the_agent_and_belong_to_the_rows(tmp_pat
         now = datetime(2026, 1, 5, tzinfo=UTC)
         return ExposureGate(ExposureRecord(path), SitePolicy(), lambda: now)
 
+    told = list[np.ndarray]()
+
     def asked(gate: ExposureGate, rows: Part) -> tuple[VaultGuard, int]:
         tried = list[int]()
 
@@ -144,11 +146,13 @@ def test_choices_and_the_secret_outlive_the_agent_and_belong_to_the_rows(tmp_pat
         chosen = gate.guard(rows, everyone)
         found = chosen.choose(b"question", candidate, lambda each: [each])
         gate.admit(rows, everyone, "a" * 32, RowAccount((found,)), chosen.choices)
+        told.append(found)
         return chosen, len(tried)
 
     first, tries = asked(door(), part)
     again, later = asked(door(), part)
     assert (tries, later) == (3, 1) and first.choices == again.choices
+    assert np.array_equal(*told), "by the same draw"
     other = Part(part.features[::-1].copy(), part.classes, part.targets)
     assert asked(door(), other)[1] == 3
     assert ExposureRecord(path).secret() == ExposureRecord(path).secret() != ExposureRecord(None).secret()

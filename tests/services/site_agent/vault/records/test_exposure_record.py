@@ -97,5 +97,5 @@ def test_late_vectors_of_an_answer_are_kept_all_and_in_their_order() -> None:
     record, figures = ExposureRecord(None), Figures(rows=64, vectors=1)
     for answer in range(3):
         late = tuple(f"{answer} {number}".encode() for number in range(3))
-        record.add("d", RUN, day(2), day(1), Addition((), (), {}, figures, late=late))
+        record.add("d", RUN, day(2), day(1), Addition((), (), {}, figures, span_full=False, late=late))
     assert record.late() == [f"{answer} {number}".encode() for answer in range(3) for number in range(3)]
