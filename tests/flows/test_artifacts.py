@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 from prefect.logging import disable_run_logger
 
@@ -76,6 +77,22 @@ async def test_table_and_chart_of_a_run_are_two_that_are_brought_up_to_date(monk
     for _ in range(3):
         await board.write()
     assert len(made) == 2 and updated == made * 2
+
+
+@pytest.mark.parametrize("fails", ["acreate_table_artifact", "acreate_image_artifact"])
+async def test_a_page_that_prefect_does_not_take_ends_no_run(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    made = list[str]()
+    for name in ("acreate_table_artifact", "acreate_image_artifact"):
+
+        async def create(*_: object, name: str = name) -> UUID:
+            if name == fails:
+                raise httpx.ConnectError("away")
+            made.append(name)
+            return uuid4()
+
+        monkeypatch.setattr(artifacts, name, create)
+    await RunBoard(a_run(), [a_round(RUN_ID, 1, an_answer("a"))]).write()
+    assert len(made) == 1, "the other page is written all the same"
 
 
 def test_a_long_runs_chart_has_each_nth_round_and_the_last() -> None:

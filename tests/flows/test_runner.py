@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,10 +18,12 @@ from prefect.client.schemas.objects import StateType
 from flows import runner
 from flows.labels import run_tag
 from flows.runner import MOST_ATTEMPTS, Watcher, key_changed
+from services.contracts.access.service_key import ServiceKey
 from services.contracts.history.records import PlanRecord
 from services.contracts.history.run import Run
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
+from services.identity.service_keys import WEBHOOKS, OtherKeyError, ServiceKeys, fingerprint
 
 NOW = datetime(2031, 1, 5, tzinfo=UTC)
 
@@ -127,6 +131,31 @@ async def test_a_run_of_an_archived_plan_is_cancelled_in_the_store_and_in_mlflow
     await Watcher(ended.context, nobody, nobody)._start(a_run(3))  # type: ignore[arg-type]  # stand-ins
     assert ended.in_store == [(a_run(3).run_id, "cancelled", "its plan is archived")]
     assert ended.in_mlflow == [(a_run(3).run_id, "cancelled")]
+
+
+async def test_with_a_key_of_another_service_the_process_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it signs or names by that key nobody else could check or find."""
+    known = ServiceKey(
+        name=WEBHOOKS, fingerprint=fingerprint(WEBHOOKS, bytes(range(32))), home="oem:/there/webhooks.key",
+        created_at=NOW,
+    )
+    keys = SimpleNamespace(find=lambda name: known if name == WEBHOOKS else None)
+
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        yield SimpleNamespace(
+            settings=SimpleNamespace(home=tmp_path, flows_lock=tmp_path / "flows.lock"),
+            store=SimpleNamespace(service_keys=keys), plant_link=lambda: pytest.fail("it begins"),
+        )
+
+    path = ServiceKeys(tmp_path, cast(Any, keys)).path(WEBHOOKS)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("ab" * 32)
+    monkeypatch.setattr(runner, "open_context", opened)
+    with pytest.raises(OtherKeyError, match="is not the key that this service uses"):
+        await runner.serve()
 
 
 async def test_the_process_begins_anew_by_another_key_when_no_run_is_on_its_way(

@@ -54,6 +54,13 @@ def test_what_large_terms_leave_may_be_rounding_and_convicts_nobody(slope: float
     assert bool(contradiction_of([beside, steep])) == false
 
 
+def test_a_lower_risk_bounds_another_by_its_cuts_alone() -> None:
+    """Two risks at one point differ, as they may; what proves a risk above the other's is false."""
+    higher, lower = answer("round 1", 0.5, 0.45), answer("round 2", 0.3, 0.25)
+    assert contradiction_of([higher], [lower]) == ""
+    assert "lies below 0.45, which its answer of round 1 proves" in contradiction_of([lower], [higher])
+
+
 def of_planes(*answers: Answer) -> Answer:
     """One answer that says of each plane what these say of theirs."""
     first = answers[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from models.basics import FloatArray
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head
-from services.verification.charges import REACH, _passed
+from services.verification.charges import REACH, _passed, slope_of
 from services.verification.enclosures import Interval
 from tests.services.verification.drawn import RUN
 
@@ -90,3 +91,21 @@ def test_what_passes_is_of_either_sign_and_of_every_slope_in_the_interval(
     most = max(np.abs(end @ inverse).max() for end in ends)
     length = np.abs(np.vstack(ends)).max(axis=0).sum()
     assert most - 1e-14 <= found - slack * length <= most + 2 * width * np.abs(inverse).sum() + 1e-12
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_exact_sum_of_slopes_and_swings_lies_inside(seed: int) -> None:
+    """The intercept has no swing; with no slope, the swings' own rounding is all there is."""
+    random = np.random.default_rng(seed)
+    cuts, sides = random.uniform(size=3), random.uniform(-1, 1, 2)
+    _, head = one_site(random.integers(0, 2) * random.normal(size=(3, 3)), np.ones(3), np.ones(3), cuts, cuts)
+    head = replace(head, swing=random.uniform(size=(3, 2)))
+    found = slope_of(head, cuts, sides, 2)
+    for place in range(3):
+        exact = sum((Fraction(y) * Fraction(v) for y, v in zip(cuts, head.slope[:, place], strict=True)), Fraction(0))
+        if place < 2:
+            exact += Fraction(sides[place]) * sum(
+                (Fraction(y) * Fraction(v) for y, v in zip(cuts, head.swing[:, place], strict=True)), Fraction(0)
+            )
+        assert Fraction(found.low[place]) <= exact <= Fraction(found.high[place])
+        assert found.high[place] - found.low[place] < 1e-13

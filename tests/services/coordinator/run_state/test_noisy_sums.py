@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from models.cohorts.noise import METHOD
+from models.methods.bundle.asynchronous import AsynchronousServer
 from models.methods.catalogue import get_method
 from models.problem import ServerProblem, SiteTerms, Status
 from services.contracts.errors import InvalidInputError
+from services.contracts.plans.plan import Plan
 from services.contracts.wire.masking import MaskingCohort
 from services.contracts.wire.messages import Task
 from services.coordinator.asking.ports import RawAnswer
@@ -234,3 +236,11 @@ def test_a_risk_that_no_noise_explains_ends_the_run_with_the_plants_named(new_wo
     liar.noise.words = lambda *asked: honest(*asked) - np.uint64(2**61)  # type: ignore[method-assign]  # it lies
     with pytest.raises(ContradictingAnswersError, match="some plant of plant-1, plant-2, plant-3, plant-4 lied: their"):
         works.train(with_noise(works))
+
+
+@pytest.mark.parametrize(("method", "prox"), [("level-bundle", True), ("level-bundle-plain", False)])
+def test_who_waits_for_nobody_asks_for_the_cuts_of_the_plans_own_method(method: str, prox: bool) -> None:
+    plan = Plan.model_validate({
+        "name": "nightly", "asset_type": "rig", "reveal": "each site", "method": method, "waiting": {},
+    })
+    assert server_half(plan, RIG) == AsynchronousServer(prox_cuts=prox)

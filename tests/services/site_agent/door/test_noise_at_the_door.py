@@ -25,18 +25,25 @@ from services.site_agent.vault.records.noise_account import NoiseRecord
 from services.site_agent.vault.records.told_models import PROBLEMS
 from services.site_agent.vault.records.version_rows import VersionRows
 from tests.services.site_agent.noisy_party import POINT, NoisyParty, words
-from tests.services.site_agent.party import RUN
+from tests.services.site_agent.party import PEERS, RUN
 
 
-def test_the_words_are_the_answer_with_noise_of_the_stated_size(new_noisy_party: Callable[..., NoisyParty]) -> None:
+@pytest.mark.parametrize("share", [0.25, 0.4])
+def test_the_words_are_the_answer_with_noise_of_the_stated_size(
+    new_noisy_party: Callable[..., NoisyParty], share: float
+) -> None:
+    """By the plant's share of the sum, whatever that of the others."""
     party = new_noisy_party()
+    shares = {"plant-1": share, **dict.fromkeys(PEERS, (1.0 - share) / 3)}
+    party.cohort = party.cohort.model_copy(update={"shares": shares})
+    party.renew(1, CohortNoise(row_share=0.02, honest=2, rho=50.0))
     party.agree()
     train = Vault(party.site.source, party.site.asset_type).current().train
     spec = TrainingSpec()
     problem = site_problems(spec, train.features, train.classes, party.site.asset_type)[0]
     true = noisy_answer(problem, POINT["point"][0])
-    centre = 0.25 * np.concatenate([true[name].ravel() for name in ("risk", "offset", "slope")])
-    terms = NoiseTerms(0.05, 2, 0.5)
+    centre = share * np.concatenate([true[name].ravel() for name in ("risk", "offset", "slope")])
+    terms = NoiseTerms(0.02, 2, 50.0)
     scale = sigmas(POINT["point"][0], 3, problem.spec.loss, terms)
     each = np.array([scale["risk"], scale["offset"], *[scale["slope"]] * 4])
     found = np.array([words(party, number) for number in range(1, 41)])

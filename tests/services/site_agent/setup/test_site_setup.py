@@ -32,6 +32,15 @@ def test_a_file_that_is_there_is_left_alone(tmp_path: Path, name: str) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "of the plant"}
 
 
+def test_files_that_only_an_answer_will_bring_are_looked_for_before_it_is_asked_for(tmp_path: Path) -> None:
+    """The code holds once: found afterwards, such a file would have spent it."""
+    setup = SiteSetup("plant-1", tmp_path)
+    site_setup.check_setup(setup, "ca.pem")
+    (tmp_path / "ca.pem").write_text("of the plant")
+    with pytest.raises(ConflictError, match="ca.pem exists already; nothing is overwritten"):
+        site_setup.check_setup(setup, "ca.pem")
+
+
 def test_a_file_that_comes_meanwhile_is_left_alone_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = site_setup.check_setup
 

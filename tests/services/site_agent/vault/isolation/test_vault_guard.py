@@ -159,6 +159,15 @@ def test_choices_and_the_secret_outlive_the_agent_and_belong_to_the_rows(tmp_pat
     assert len(ExposureRecord(path).secret()) == 32
 
 
+def test_a_choice_that_may_not_leave_any_more_gives_way_to_the_one_that_did() -> None:
+    """Else the next time would try the former one again, and might tell both."""
+    differences = Differences(20, 1, np.zeros((0, SKETCH)), set(), set())
+    before = VaultGuard(differences, b"secret", lambda rows: rows, lambda question: 1)
+    plain = np.random.default_rng(0).uniform(size=20)
+    found = before.choose(b"question", lambda number, _: np.eye(20)[3] if number else plain, lambda each: [each])
+    assert np.array_equal(found, plain) and list(before.choices.values()) == [0]
+
+
 def test_what_is_not_admitted_was_not_chosen() -> None:
     part = Part(np.random.default_rng(0).uniform(size=(20, 3)), np.arange(20) % 2, np.full(20, np.nan))
     everyone, gate = np.ones(20, dtype=bool), ExposureGate(ExposureRecord(None), SitePolicy())

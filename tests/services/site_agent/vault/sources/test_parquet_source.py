@@ -66,6 +66,21 @@ def test_gaps_of_the_target_and_blanks_around_words_are_read_from_parquet_as_fro
     assert set(found.train.classes) == {0, 1}
 
 
+def test_a_row_with_a_target_and_without_a_class_is_one_in_parquet_too(
+    rows: Rows, asset_type: AssetType, tmp_path: Path
+) -> None:
+    rows[0].append("gap")
+    for row in rows[1:]:
+        row.append(4.0)
+    rows[5][3] = None
+    write_parquet(rows, tmp_path / "data.parquet")
+    goal = asset_type.model_copy(update={"target": Target(name="gap", unit="mm", low=0.0, high=8.0)})
+    found = Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), goal).current()
+    assert sum(int((part.classes < 0).sum()) for part in (found.train, found.test)) == 1
+    with pytest.raises(VaultError, match="row 5: column 'label' holds an empty cell"):
+        Vault(ParquetSource(kind="parquet", path=tmp_path / "data.parquet"), asset_type).current()
+
+
 @pytest.mark.parametrize("typed", [False, True])
 def test_a_column_without_a_cell_is_an_optional_sensor_that_the_plant_has_not(
     rows: Rows, asset_type: AssetType, tmp_path: Path, typed: bool
