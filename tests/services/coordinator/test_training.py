@@ -19,6 +19,8 @@ from services.contracts.wire.messages import RefusalCode, Task
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.round_loop import run_parts
 from services.coordinator.run_state.run_errors import RunCancelledError, TooFewSitesError
+from tests.services.coordinator import fake_ports
+from tests.services.coordinator.automatic import GRADES
 
 
 def rounds_only(send: Callable[[Task], Any], first: int = 1, last: int = 10**6) -> Callable[[Task], Any]:
@@ -59,10 +61,15 @@ def test_who_joins_with_what_cannot_be_is_left_to_the_plans_patience(works: Any)
     assert len(works.transport.deadlines) > asked + 1, "asked again as long as that lasts"
 
 
+@pytest.mark.parametrize("planes", [1, 3])
 def test_the_lower_bound_that_is_told_is_the_one_that_others_can_prove(
-    works: Any, monkeypatch: pytest.MonkeyPatch
+    works: Any, monkeypatch: pytest.MonkeyPatch, planes: int
 ) -> None:
     """`ballast verify` would refuse a version that says more than what it carries."""
+    if planes > 1:
+        monkeypatch.setattr(fake_ports, "RIG", GRADES)
+        for plant in works.plants.values():
+            plant.classes = np.arange(plant.count) % 3
     carried = OneVsRestServer.carried_proofs
 
     def weaker(self: Any, *given: Any) -> Any:
@@ -70,7 +77,7 @@ def test_the_lower_bound_that_is_told_is_the_one_that_others_can_prove(
 
     monkeypatch.setattr(OneVsRestServer, "carried_proofs", weaker)
     trained = works.train(works.run())
-    assert trained.proofs and trained.certificate.lower == sum(each.lower for each in trained.proofs)
+    assert len(trained.proofs) == planes and trained.certificate.lower == sum(each.lower for each in trained.proofs)
 
 
 @pytest.mark.parametrize("failure", ["absent", "late"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from services.coordinator.round_loop import summed_rounds
 from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.coordinator.run_state.terms import cohorts_of
 from tests.services.coordinator.fake_ports import FakePlant, FakeWorks
@@ -34,6 +37,19 @@ def test_of_a_cohort_of_three_the_one_that_is_away_is_left_out_and_the_others_jo
     assert [(each.site_id, each.code) for each in after.excluded] == [(GONE, "absent")]
     assert sorted(len(members) for members in cohorts_of(after).values()) == [5]
     assert trained.certificate.gap <= 1e-3 and set(trained.worst_weights) == six.plants.keys() - {GONE}
+
+
+def test_who_is_away_together_is_waited_for_together(six: FakeWorks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes at each look at the clock: one patience is 60 of them, however many are away."""
+    seconds = itertools.count()
+    monkeypatch.setattr(summed_rounds, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    gone = ("plant-2", "plant-4", "plant-5")
+    for site in gone:
+        six.plants[site].behave = away(site, "agree", "prepare", "round", "unmask", rounds=range(3, 1000))
+    run = on_sums(six, absence_patience_seconds=60.0, max_rounds=5)
+    six.train(run)
+    assert sorted(each.site_id for each in six.store.get_run(run.run_id).excluded) == sorted(gone)
+    assert 60 <= next(seconds) < 100
 
 
 def test_a_run_that_ends_for_want_of_a_cohort_names_who_is_away_alone(works: FakeWorks) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -77,3 +78,10 @@ def test_a_bound_on_the_risk_is_the_larger_of_what_was_proven_and_what_was_told(
 def test_without_a_bound_every_residual_lies_inside() -> None:
     low, high = interval_ends(Plan(name="nightly", asset_type="rig"), float("inf"))
     assert low == -high and high == np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize(("method", "bounds"), [("level-bundle", True), ("fdr-sm", True), ("standard", False)])
+def test_what_is_no_worst_case_risk_bounds_none(works: Any, method: str, bounds: bool) -> None:
+    """It would stand for the risk of a plant that does not tell its own."""
+    trained = works.train(works.run(method=method, max_rounds=2))
+    assert math.isfinite(trained.risk_bound) is bounds

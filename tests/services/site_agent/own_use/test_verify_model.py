@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from models.methods.protocol import WORST_CASE
+from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
@@ -106,3 +108,16 @@ def test_a_tangent_of_the_own_risk_is_a_cut_and_one_just_above_it_is_none(versio
         verify_model._own_cuts(above, version, own_site(risk), rows)
     of_sums = replace(tangent, members=(("plant-1", "plant-2", "plant-3"),), site_ids=("cohort-1",))
     assert "sums over cohorts alone" in verify_model._own_cuts(of_sums, version, own_site(risk), rows)
+
+
+def test_the_certificate_may_lie_elsewhere_and_is_that_one_then(version: ModelVersion, tmp_path: Path) -> None:
+    named = version.model_copy(update={"certificate_sha256": "ab" * 32})
+    document, elsewhere = tmp_path / "model.json", tmp_path / "elsewhere.npz"
+    document.write_text(json.dumps(named.to_document()))
+    elsewhere.write_bytes(b"another")
+    data = CsvSource(kind="csv", path=tmp_path / "data.csv")
+    settings = SiteSettings(site_id="plant-1", servers=("tls://oem.example:4222",), data=data)
+    with pytest.raises(InvalidInputError, match="put it beside the version as certificate.npz"):
+        verify_model.verify_model(document, None, settings, None)
+    with pytest.raises(NotProvenError, match="not the one that the version names: its SHA-256 is another"):
+        verify_model.verify_model(document, elsewhere, settings, None)
