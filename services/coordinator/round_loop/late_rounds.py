@@ -132,11 +132,11 @@ class LateRounds:
             await self._open.enough(rule, asked, weights, far)
             self._admit(at, come)
             failed = {site for site, each in come.answers.items() if site not in come.updates}
-            there, over = len(names_of(at)) - len(failed) - len(weights.keys() - keys), loop.time() >= deadline
+            silent = failed | (weights.keys() - keys)  # who works on as its key is taken away is both
+            there, over = len(names_of(at) - silent), loop.time() >= deadline
             if any(each.status == "excluded" for each in come.answers.values()):
                 return set()
             if there >= sites_needed(run.plan) and (come.updates or over or far & failed):
-                silent = failed | (weights.keys() - keys)
                 before = at.server.away(at.state, at.problem)
                 given_up = silent if over and not come.updates else silent & far
                 return given_up | (before - come.updates.keys())

@@ -111,6 +111,22 @@ def test_a_plant_whose_key_was_taken_away_enters_by_its_cuts(patient: PatientWor
     assert trained.status is Status.CERTIFIED and trained.certificate.fresh_weight == pytest.approx(0.75)
 
 
+def test_a_plant_whose_key_is_taken_away_while_it_works_counts_once_among_the_missing(patient: PatientWorks) -> None:
+    """Its late answer fails, for nobody has its key: a run ended so, with as many answers as it needs."""
+    transport, coordinator = patient.slow(plant_4=7.5), patient.coordinator()
+    keys: Any = coordinator._parts.keys
+
+    def silent(task: Any) -> bool:
+        if task.kind == "round" and task.round == 3:
+            keys.pop(LIAR, None)
+        return False
+
+    transport.silent = silent
+    trained, _ = patient.trained(patient.waiting(min_sites=3, absence_patience_seconds=20.0), coordinator)
+    assert ("rejected", 1) in [(status, question) for _, status, question in patient.answers(LIAR)]
+    assert trained.status is Status.CERTIFIED
+
+
 def test_nothing_is_under_way_once_a_run_has_ended(patient: PatientWorks) -> None:
     transport = patient.slow(plant_4=30.0)
     patient.trained(patient.waiting(max_rounds=3, gap=1e-9))
