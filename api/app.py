@@ -50,6 +50,7 @@ from api.webhooks.delivery import Deliverer
 from services.contracts.errors import BallastError
 from services.process.command_line import product_version
 from services.process.log_lines import set_up_logs
+from services.process.past_proxies import reach_this_host_directly
 from services.process.private_files import keep_private
 from services.process.settings import Settings
 
@@ -97,6 +98,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     if settings is None:  # uvicorn calls: the process is the API's own
         keep_private()
+        reach_this_host_directly()
         settings = Settings.load()
         set_up_logs(settings.logging)
         try:

@@ -12,6 +12,7 @@ from services.contracts.errors import BallastError
 from services.contracts.plain_words import plain
 from services.process.command_line import ShowVersion, file_trouble, reader_left, say_all
 from services.process.parser import Parser
+from services.process.past_proxies import reach_this_host_directly
 from services.process.private_files import keep_private
 
 
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # as a program of its own: what it writes is for whoever started it alone
         keep_private()
+        reach_this_host_directly()
         gc.disable()
     try:
         wanted, command = _parse(given)

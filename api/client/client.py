@@ -57,12 +57,12 @@ class Client:
         self._http = Transport(url, token, ca_file=ca_file, timeout=timeout, attempts=attempts, sleep=sleep)
         self._sleep = sleep
 
-    def diagnose(self, model: str, *samples: Mapping[str, float | None], **more: Any) -> DiagnoseResponse:
+    def diagnose(self, model: str, *samples: Mapping[str, float], **more: Any) -> DiagnoseResponse:
         """Diagnose measurements by the champion; ``more``: ``alias``, ``units``, ``coverage``."""
         body = {"samples": samples, **more}
         return self._one(DiagnoseResponse, "POST", f"/v1/models/{_word(model)}/diagnose", body=body)
 
-    def estimate(self, model: str, *samples: Mapping[str, float | None], **more: Any) -> EstimateResponse:
+    def estimate(self, model: str, *samples: Mapping[str, float], **more: Any) -> EstimateResponse:
         """Estimate a model's target; ``more``: ``alias``, ``units``, ``confidence``, ``coverage``."""
         body = {"samples": samples, **more}
         return self._one(EstimateResponse, "POST", f"/v1/models/{_word(model)}/estimate", body=body)
@@ -174,6 +174,8 @@ class Client:
         headers = {"Accept": "text/event-stream", **({} if last is None else {"Last-Event-ID": str(last)})}
         told: dict[str, str] = {}
         with self._http.open(path, headers, QUIET_SECONDS) as stream:
+            if stream.headers.get_content_type() != "text/event-stream":
+                raise ServerError("the answer is no stream of events; is this address Ballast's?", status=200)
             while True:
                 try:
                     line = stream.readline().decode("utf-8", "replace")

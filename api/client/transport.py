@@ -63,7 +63,9 @@ class Transport:
         self._attempts = max(1, attempts)
         self._sleep = sleep
         trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trust), _StayHere)
+        # What goes in the open goes to this host, and to no proxy that the environment names for others.
+        straight = [urllib.request.ProxyHandler({})] if self._url.lower().startswith("http:") else []
+        self._opener = urllib.request.build_opener(*straight, urllib.request.HTTPSHandler(context=trust), _StayHere)
 
     def call(
         self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None,

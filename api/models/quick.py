@@ -29,6 +29,7 @@ from services.predictor.cache import PredictorCache, Served
 
 IN_PLACE = 16
 """Samples that are answered where the request is read: fewer microseconds than handing them to a thread takes."""
+NEITHER = f"send JSON as Content-Type: application/json, or a sample a line as Content-Type: {lines.MEDIA_TYPE}"
 IN_PLACE_BYTES = 16 * 1024  # larger bodies are parsed in a thread, so that others are answered meanwhile
 
 
@@ -55,6 +56,8 @@ class PredictionRoute(APIRoute):
             content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if content == lines.MEDIA_TYPE:
                 return await lines.answer(request, kind)
+            if not _is_json(content):
+                raise InvalidInputError(NEITHER, code="unsupported_media_type")
             if asked := list(request.query_params):
                 raise InvalidInputError(_not_in_query(asked[0], kind))
             if content == "application/json":
@@ -65,6 +68,11 @@ class PredictionRoute(APIRoute):
             return await whole(request)
 
         return handle
+
+
+def _is_json(content: str) -> bool:
+    """Whether the framework reads a body of this type as JSON."""
+    return content == "application/json" or (content.startswith("application/") and content.endswith("+json"))
 
 
 def _not_in_query(name: str, kind: Kind) -> str:

@@ -23,6 +23,7 @@ from services.process.command_line import (
 )
 from services.process.completion import SHELLS, completion
 from services.process.parser import Parser
+from services.process.past_proxies import reach_this_host_directly
 from services.process.private_files import keep_private
 from services.site_agent import actions
 from services.site_agent.outgoing import ledger_commands
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 when it went well, 1 with one line on stderr when not, 2 for a wrong command line."""
     if arguments is None:  # as a program of its own: who could write its policy would let rows leave
         keep_private()
+        reach_this_host_directly()
     chosen = _parser().parse_args(arguments)
     try:
         code: int = chosen.run(chosen)

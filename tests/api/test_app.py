@@ -20,16 +20,17 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setenv("BALLAST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("BALLAST_LOG_LEVEL", "debug")
     monkeypatch.setattr(app, "keep_private", lambda: found.append("private"))
+    monkeypatch.setattr(app, "reach_this_host_directly", lambda: found.append("direct"))
     monkeypatch.setattr(app, "set_up_logs", lambda logging: found.append(logging.level))
     monkeypatch.setattr(app, "begin_with_keys", lambda settings: found.append(settings.home))
     return found
 
 
-def test_a_process_is_private_and_logs_as_the_settings_say_before_it_has_its_keys(
+def test_a_process_is_private_asks_this_host_itself_and_logs_as_the_settings_say_before_it_has_its_keys(
     done: list[Any], tmp_path: Path
 ) -> None:
     app.create_app()
-    assert done == ["private", "debug", tmp_path / "home"]
+    assert done == ["private", "direct", "debug", tmp_path / "home"]
 
 
 def test_a_process_with_another_key_ends_with_one_line(done: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

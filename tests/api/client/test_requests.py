@@ -36,6 +36,7 @@ class Desk:
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
         self.elsewhere = ""  # what a redirect names
+        self.kind = "text/event-stream"
         self.missing = 0  # bytes of each body that are promised and do not come
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
         self.headers: list[dict[str, str]] = []
@@ -50,6 +51,7 @@ class Desk:
                 desk.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 status, body = desk.answers.pop(0) if desk.answers else (404, json.dumps(PROBLEM).encode())
                 self.send_response(status)
+                self.send_header("Content-Type", desk.kind)
                 self.send_header("Content-Length", str(len(body) + desk.missing))
                 if desk.elsewhere:
                     self.send_header("Location", desk.elsewhere)
@@ -250,6 +252,33 @@ def test_a_token_goes_to_the_address_that_was_given_alone(desk: Desk, status: in
             with pytest.raises(ApiError):
                 ask()
     assert len(desk.asked) == 2 and other.asked == []
+
+
+def test_a_token_for_this_host_goes_to_no_proxy_that_the_environment_names(
+    desk: Desk, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would go in the open, and to another machine, whose loopback is its own."""
+    proxy = Desk()
+    with serving(proxy.http):
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        client = Client(desk.url, "blst_secret", attempts=1)
+        for ask in (lambda: next(client.models()), lambda: next(client.events())):
+            with pytest.raises(NotThereError):
+                ask()
+    assert len(desk.asked) == 2 and proxy.asked == []
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json; charset=utf-8", ""])
+def test_what_answers_and_is_no_stream_of_events_is_told_and_not_asked_for_ever(
+    desk: Desk, client: Client, kind: str
+) -> None:
+    """As the page of a proxy to sign in at."""
+    desk.kind, desk.answers = kind, [(200, b"<html>sign in</html>")]
+    with pytest.raises(ServerError, match="no stream of events"):
+        next(client.events())
+    assert len(desk.asked) == 1
 
 
 def test_the_authority_that_is_named_is_the_one_that_is_trusted(

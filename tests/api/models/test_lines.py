@@ -118,6 +118,15 @@ def test_a_stream_ends_with_its_token(world: Any, monkeypatch: Any) -> None:
     assert first["line"] == 1 and end["end"] is False and "revoked" in end["error"]
 
 
+@pytest.mark.parametrize("query", ["", "?alias=1", "?coverage=2&nonsense=1"])
+@pytest.mark.parametrize("kind", ["application/ndjson", "application/jsonl", "text/csv"])
+def test_lines_by_another_name_are_told_the_right_one(shared_world: Any, kind: str, query: str) -> None:
+    """Not that they are JSON, and that what stands in their query belongs into a body."""
+    answer = shared_world.call(Role.VIEWER, "POST", PATH + query, content=b"{}", headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert "application/json" in answer.json()["detail"] and "application/x-ndjson" in answer.json()["detail"]
+
+
 def test_other_addresses_take_no_more_than_they_did_whatever_the_body_is_called(shared_world: Any) -> None:
     content = b"x" * (16 * 1024 * 1024 + 1)
     for path in ("/v1/admin/plans", "/v1/models/pumps/diagnose/more", "/v2/models/pumps/infer"):

@@ -17,6 +17,7 @@ from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, check_sign
 from tests.api.conftest import a_plan
 from tests.api.webhooks.conftest import HOOKS, Receiver, add, due_now, happen
 from tests.oracles.store_walk import all_columns
+from tests.ports import free_port
 
 
 def test_events_arrive_signed_and_in_order(any_world: Any, receiver: Receiver) -> None:
@@ -45,6 +46,17 @@ def test_events_arrive_signed_and_in_order(any_world: Any, receiver: Receiver) -
     assert not any(secret in cell for cell in cells), "the database has no secret"
     shown = any_world.call(Role.ADMINISTRATOR, "GET", HOOKS)
     assert secret not in shown.text and shown.json()["webhooks"][0]["last_number"] == numbers[-1]
+
+
+def test_a_message_to_this_host_goes_to_no_proxy_that_the_environment_names(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the plants' real names, and would be read on the way."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    assert delivery.post(receiver.url, b'{"kind":"run.begun"}', {}) == 204
+    assert receiver.kinds() == ["run.begun"]
 
 
 def test_only_the_kinds_that_were_asked_for(world: Any, receiver: Receiver) -> None:

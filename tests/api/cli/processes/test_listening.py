@@ -49,6 +49,20 @@ def test_only_a_200_is_an_answer(serving: Callable[[bytes], int], said: bytes, r
     assert answers(f"http://127.0.0.1:{serving(said)}/readyz")() is ready
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_who_answers_is_this_host_and_no_proxy_that_the_environment_names(
+    serving: Callable[[bytes], int], monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    """A proxy said 200 of itself, or knew no such address: it started too soon, or never."""
+    said = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(f"{scheme}_proxy", f"http://127.0.0.1:{serving(said)}")
+    assert not answers(f"{scheme}://127.0.0.1:{unused_port()}/readyz")()
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
+    assert answers(f"http://127.0.0.1:{serving(said)}/readyz")()
+
+
 def test_what_speaks_no_tls_does_not_answer_by_it(serving: Callable[[bytes], int]) -> None:
     assert not answers(f"https://127.0.0.1:{serving(b'HTTP/1.1 200 OK')}/readyz")()
 
