@@ -10,7 +10,7 @@ from typing import Protocol
 
 from services.contracts.errors import BallastError
 from services.contracts.plain_words import plain
-from services.process.command_line import ShowVersion, file_trouble, reader_left, say_all
+from services.process.command_line import ShowVersion, file_trouble, print_any_letter, reader_left, say_all
 from services.process.parser import Parser
 from services.process.past_proxies import reach_this_host_directly
 from services.process.private_files import keep_private
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # as a program of its own: what it writes is for whoever started it alone
         keep_private()
         reach_this_host_directly()
+        print_any_letter()
         gc.disable()
     try:
         wanted, command = _parse(given)

@@ -62,7 +62,11 @@ class Transport:
         self._timeout = timeout
         self._attempts = max(1, attempts)
         self._sleep = sleep
-        trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+        try:
+            trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+        except OSError as error:  # which does not say of which file
+            why = getattr(error, "reason", None) or error.strerror or error
+            raise InvalidRequestError(f"{ca_file} is no file of an authority's certificates: {why}") from None
         # What goes in the open goes to this host, and to no proxy that the environment names for others.
         straight = [urllib.request.ProxyHandler({})] if self._url.lower().startswith("http:") else []
         self._opener = urllib.request.build_opener(*straight, urllib.request.HTTPSHandler(context=trust), _StayHere)

@@ -85,9 +85,18 @@ def deliver(key: bytes, webhook: Webhook, message: dict[str, Any], send: Post = 
     try:
         status = send(webhook.url, body, headers)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:  # the last: a host that is no name
-        return Delivery(delivered=False, status=None, reason=f"no answer: {type(error).__name__}")
+        return Delivery(delivered=False, status=None, reason=f"no answer: {_why(error)}")
     taken = 200 <= status < 300
     return Delivery(delivered=taken, status=status, reason="" if taken else f"it answered {status}")
+
+
+def _why(error: Exception) -> str:
+    """Kind of a failure, and of one to connect what it was: no such name, nobody there, a certificate.
+
+    Of others not, for they quote what the receiver sent.
+    """
+    name = type(error).__name__
+    return f"{name}: {error}" if isinstance(error, httpx.ConnectError) and str(error) else name
 
 
 def message_of(event: Event) -> dict[str, Any]:

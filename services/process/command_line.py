@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import sys
 from contextlib import suppress
@@ -53,7 +54,7 @@ def print_json(value: object) -> None:
 
     from services.contracts.documents import to_plain
 
-    print(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(to_plain(value), indent=2, ensure_ascii=_is_not_utf_8(), allow_nan=False))
 
 
 def print_line(value: object) -> None:
@@ -62,7 +63,19 @@ def print_line(value: object) -> None:
 
     from services.contracts.documents import to_plain
 
-    print(json.dumps(to_plain(value), ensure_ascii=False, allow_nan=False), flush=True)
+    print(json.dumps(to_plain(value), ensure_ascii=_is_not_utf_8(), allow_nan=False), flush=True)
+
+
+def _is_not_utf_8() -> bool:
+    """Whether the output is in an encoding that JSON is not in, as of a locale of before; ASCII is in each."""
+    said = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return said.lower().replace("-", "").replace("_", "") != "utf8"
+
+
+def print_any_letter() -> None:
+    """Let the output have each letter, by its number where its encoding has no such one."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def tell(args: argparse.Namespace, value: object, *lines: str) -> None:

@@ -16,6 +16,7 @@ from services.process.command_line import (
     add_ready_json,
     file_trouble,
     port,
+    print_any_letter,
     reader_left,
     say_all,
     seconds,
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # as a program of its own: who could write its policy would let rows leave
         keep_private()
         reach_this_host_directly()
+        print_any_letter()
     chosen = _parser().parse_args(arguments)
     try:
         code: int = chosen.run(chosen)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     replace = add_action(actions, "replace", _replace, about, "NAME")
     replace.add_argument("--file", type=Path, help="take the key in this file: another home folder's, or a backup's")
     add_reason(replace, required=True)
-    replace.epilog = "\n".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items())
+    replace.epilog = "; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items())
 
 
 def _list(backend: Backend, args: argparse.Namespace) -> None:

@@ -294,3 +294,12 @@ def test_the_authority_that_is_named_is_the_one_that_is_trusted(
     Client("https://ballast.example.com", "blst_", ca_file=tmp_path / "ca.pem")
     Client("https://ballast.example.com", "blst_")
     assert trusted == [str(tmp_path / "ca.pem"), None]
+
+
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("no certificate", "NO_CERTIFICATE")])
+def test_a_file_that_holds_no_authority_is_named(tmp_path: Path, content: str | None, why: str) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(InvalidRequestError, match=f"ca.pem is no file of an authority's certificates: .*{why}"):
+        Client("https://ballast.example.com", "blst_", ca_file=file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from services.contracts.errors import InvalidInputError
 from services.identity.webhook_signature import SIGNATURE, TIMESTAMP, check_signature
 from tests.api.conftest import a_plan
 from tests.api.webhooks.conftest import HOOKS, Receiver, add, due_now, happen
+from tests.loopback import serving
 from tests.oracles.store_walk import all_columns
 from tests.ports import free_port
 
@@ -57,6 +59,29 @@ def test_a_message_to_this_host_goes_to_no_proxy_that_the_environment_names(
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
     assert delivery.post(receiver.url, b'{"kind":"run.begun"}', {}) == 204
     assert receiver.kinds() == ["run.begun"]
+
+
+def test_why_nobody_answered_tells_a_name_a_port_and_a_certificate_apart(world: Any, receiver: Receiver) -> None:
+    """And quotes nothing of what speaks another protocol there."""
+    where = receiver.url.removeprefix("http://")
+
+    class Mail(StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            self.wfile.write(b"220 inner.example ready\r\n")
+
+    mail = ThreadingTCPServer(("127.0.0.1", 0), Mail)
+    with serving(mail):
+        urls = {
+            f"http://127.0.0.1:{free_port()}/": "ConnectError: All connection attempts failed",
+            f"https://{where}": "ConnectError: [SSL: ", "https://nobody.invalid/": "ConnectError: [Errno ",
+            f"http://127.0.0.1:{mail.server_address[1]}/": "RemoteProtocolError",
+        }
+        for url, why in urls.items():
+            hook = add(world, url)["webhook"]["webhook_id"]
+            said = world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/test").json()
+            assert not said["delivered"] and said["reason"].startswith(f"no answer: {why}"), url
+            assert "inner.example" not in said["reason"]
 
 
 def test_only_the_kinds_that_were_asked_for(world: Any, receiver: Receiver) -> None:

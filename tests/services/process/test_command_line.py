@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from services.process.command_line import LONGEST, file_trouble, port, seconds, tell, whole_number
+from services.process.command_line import (
+    LONGEST,
+    file_trouble,
+    port,
+    print_json,
+    print_line,
+    seconds,
+    tell,
+    whole_number,
+)
 
 Capture = pytest.CaptureFixture[str]
 
@@ -55,3 +69,30 @@ def test_a_result_is_json_or_lines_never_both(capsys: Capture) -> None:
     assert capsys.readouterr().out == '{\n  "gap": "Infinity"\n}\n'
     tell(argparse.Namespace(json=False), {"gap": 1}, "for", "people")
     assert capsys.readouterr().out == "for\npeople\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "as_it_is"), [("utf-8", True), ("UTF8", True), ("latin-1", False), ("ascii", False)]
+)
+def test_json_can_be_read_whatever_the_encoding_of_the_output(
+    encoding: str, as_it_is: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its readers take it for UTF-8, whatever the locale of the writer."""
+    for said in (print_json, print_line):
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+        said({"unit": "\u00b5m \u2126"})
+        sys.stdout.flush()
+        assert json.loads(written.getvalue().decode()) == {"unit": "\u00b5m \u2126"}
+        assert ("\u00b5".encode() in written.getvalue()) == as_it_is
+
+
+@pytest.mark.parametrize("module", ["api.cli.main", "services.site_agent.cli"])
+def test_a_letter_that_the_output_does_not_have_is_no_traceback(module: str) -> None:
+    program = (
+        f"import sys\nfrom {module} import main\nsys.argv[1:] = ['completion', 'bash']\nmain()\n"
+        "print('20 \\u00b5m')"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == r"20 \xb5m" and done.stderr == ""

@@ -18,6 +18,11 @@ def settings_of(shell: Any) -> Settings:
     return Settings.load(shell.home, {})
 
 
+def test_the_help_says_of_each_key_by_itself_what_follows_from_it(shell: Any) -> None:
+    said = " ".join(shell.run("key", "replace", "--help")[1].split())
+    assert "add the webhooks anew; pseudonyms.key: plants' pseudonyms" in said
+
+
 def test_a_lost_key_is_replaced_by_a_command_with_an_entry(shell: Any) -> None:
     begin_with_keys(settings_of(shell))
     shown = {each["name"]: each for each in shell.read("key", "list")}
