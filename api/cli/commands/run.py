@@ -105,7 +105,10 @@ def _rounds(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _watch(backend: Backend, args: argparse.Namespace) -> int:
-    """Print each round when it is committed, and the end with its reason; on stderr that nobody drives it."""
+    """Print each round when it is committed, and the end with its reason; on stderr that nobody drives it.
+
+    As JSON the rounds alone: what it ended with is on stderr then, where it was not completed.
+    """
     seen, said, alone = 0, "", False
     while True:
         found = backend.store.runs.get_run(args.run_id)
@@ -121,6 +124,8 @@ def _watch(backend: Backend, args: argparse.Namespace) -> int:
             said = state
             print(state, flush=True)
         if found.status not in ("pending", "running"):
+            if args.json and found.status != "completed":
+                print(f"ballast: run {args.run_id} {state}", file=sys.stderr)
             return 0 if found.status == "completed" else 1
         before, alone = alone, flows_at_work(backend.settings) is False
         if alone and not before:

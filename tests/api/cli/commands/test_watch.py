@@ -63,5 +63,7 @@ def test_a_run_is_followed_until_its_end(
         f"round 3: gap 2.00e-01, {sites}",
         f"{status}: as the test says",
     ]
-    _, out, _ = shell.run("run", "watch", run.run_id, "--json")
+    ended, out, told = shell.run("run", "watch", run.run_id, "--json")
     assert [json.loads(line)["round"] for line in out.splitlines()] == [1, 2, 3]
+    why = "" if status == "completed" else f"ballast: run {run.run_id} {status}: as the test says\n"
+    assert (ended, told) == (code, why), "a run may fail before its first round"
