@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
 from services.contracts.machines.asset_type import AssetType
+from services.site_agent.file_stamp import file_stamp
 from services.site_agent.settings import CsvSource, DataSource, ParquetSource, SimulatorSource
 from services.site_agent.vault.dataset import Dataset, build_dataset
+from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.sources.table import RawTable
 
 RUNS_KEPT = 4  # runs at once that a plant takes part in; each keeps its rows in memory
-Stamp = tuple[tuple[str, int, int], ...]
+READINGS = 4
+"""How often files that change while they are read are read again, a moment later."""
+_MOMENT = 0.25  # seconds
+Stamp = tuple[tuple[str, tuple[int, int, int]], ...]
 
 
 class Vault:
@@ -48,28 +54,46 @@ class Vault:
         return dataset
 
     def current(self) -> Dataset:
-        """Dataset of the files as they are now, from memory unless their time of change or size differs.
+        """Dataset of the files as they are now, from memory unless they are other files, or their time or size differs.
 
-        ``VaultError`` where something does not fit the contract; the text says what and where, and stays in the plant.
+        ``VaultError`` where something does not fit the contract, or somebody goes on writing while the files are read;
+        the text says what and where, and stays in the plant.
         """
         with self._mutex:
             stamp = _stamp(_files(self._source))
             if self._dataset is None or stamp != self._stamp:
                 self._dataset = None
-                self._dataset = build_dataset(_read(self._source, self._asset_type), self._asset_type)
-                self._stamp = stamp
+                table, self._stamp = self._whole(stamp)
+                self._dataset = build_dataset(table, self._asset_type)
             return self._dataset
+
+    def _whole(self, stamp: Stamp) -> tuple[RawTable, Stamp]:
+        """A table of files that nobody changed while they were read, and their stamp.
+
+        Rows of a file that is just being written are not all there, and the last of them may be cut within a number.
+        """
+        for _ in range(READINGS):
+            table, misfit = None, None
+            try:
+                table = _read(self._source, self._asset_type)
+            except VaultError as error:
+                misfit = error
+            before, stamp = stamp, _stamp(_files(self._source))
+            if before == stamp and misfit is not None:
+                raise misfit
+            if before == stamp and table is not None:
+                return table, stamp
+            time.sleep(_MOMENT)
+        raise VaultError(
+            f"{self._source.path} was changed each of the {READINGS} times that it was read: write the new one beside "
+            "it, and put it in its place by renaming"
+        )
 
 
 def _stamp(paths: list[Path]) -> Stamp:
-    found = []
-    for path in paths:
-        try:
-            status = path.stat()
-        except OSError:
-            continue  # the reader will say what is missing
-        found.append((str(path), status.st_mtime_ns, status.st_size))
-    return tuple(found)
+    """What tells the files apart from later ones; those that are not there are left to the reader to name."""
+    found = ((str(path), file_stamp(path)) for path in paths)
+    return tuple((path, stamp) for path, stamp in found if stamp is not None)
 
 
 def _files(source: DataSource) -> list[Path]:

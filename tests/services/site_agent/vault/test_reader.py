@@ -11,8 +11,11 @@ import pytest
 
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault import reader
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.reader import RUNS_KEPT, Vault
+from services.site_agent.vault.reader import READINGS, RUNS_KEPT, Vault
+from services.site_agent.vault.sources import csv_source
+from services.site_agent.vault.sources.table import RawTable
 
 
 def test_the_data_are_read_again_when_the_file_changes_and_only_then(
@@ -88,3 +91,63 @@ def test_a_file_of_the_same_time_or_of_the_same_size_is_read_again(
     assert (path.stat().st_size == status.st_size) == bool(later)
     now = vault.current()
     assert now is not before and len(now.train) + len(now.test) == n_rows
+
+
+def test_another_file_of_the_same_time_and_size_is_read_again(
+    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any
+) -> None:
+    """A link may be led to the next of two exports that were unpacked together."""
+    header, *rows = make_table(40)
+    path, other = write_csv([header, *rows]), write_csv([header, *rows[::-1]], name="next.csv")
+    vault, status = Vault(CsvSource(kind="csv", path=path), asset_type), path.stat()
+    before = vault.current()
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert other.stat().st_size == status.st_size
+    other.replace(path)
+    now = vault.current()
+    assert now is not before and not (now.train.features == before.train.features).all()
+
+
+@pytest.fixture
+def write_amid(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]], list[int]]:
+    """Lets a program write, told how often before, right after each reading of a file and before anyone looks again."""
+
+    def write_amid(write: Callable[[int], None]) -> list[int]:
+        times: list[int] = []
+        whole = csv_source.read
+
+        def read(source: CsvSource, asset_type: AssetType) -> RawTable:
+            try:
+                return whole(source, asset_type)
+            finally:
+                write(len(times))
+                times.append(len(times))
+
+        monkeypatch.setattr(csv_source, "read", read)
+        monkeypatch.setattr(reader, "_MOMENT", 0.0)
+        return times
+
+    return write_amid
+
+
+@pytest.mark.parametrize("first", ["half of the rows", "half of a row", "header"])
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any, first: str, write_amid: Any
+) -> None:
+    """Of half an export a run would keep half the rows, and the last of them cut within a number."""
+    table = make_table(40)
+    path = write_csv({"half of the rows": table[:21], "header": table[:1]}.get(first, [*table[:21], table[21][:2]]))
+    times = write_amid(lambda before: None if before else write_csv(table).stat())
+    dataset = Vault(CsvSource(kind="csv", path=path), asset_type).dataset("a" * 32)
+    assert len(dataset.train) + len(dataset.test) == 40 and len(times) == 2
+
+
+def test_a_file_that_never_stands_still_is_said(
+    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any, write_amid: Any
+) -> None:
+    path = write_csv(make_table(40))
+    times = write_amid(lambda before: write_csv(make_table(41 + before)) and None)
+    vault = Vault(CsvSource(kind="csv", path=path), asset_type)
+    with pytest.raises(VaultError, match="data.csv was changed each of the 4 times that it was read: write the"):
+        vault.current()
+    assert len(times) == READINGS == 4
