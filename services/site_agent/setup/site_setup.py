@@ -216,7 +216,9 @@ def _quoted(text: object) -> str:
 def _reference(path: Path, folder: Path) -> Path:
     """Path as the settings name it: relative where it lies in the site's folder, else absolute.
 
-    Links that lead in a circle stay as they are: what opens the path says so.
+    Links stay links: where one is led to the next file (``current.csv``), the agent goes with it.
     """
-    full, home = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    full, home = Path(os.path.abspath(path)), Path(os.path.abspath(folder))
+    if os.path.realpath(full) != os.path.realpath(path):  # a ``..`` behind a link
+        return path.absolute()
     return full.relative_to(home) if full.is_relative_to(home) else full

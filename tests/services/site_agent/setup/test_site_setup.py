@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.contracts.errors import ConflictError, InvalidInputError
+from services.site_agent.settings import SiteSettings
 from services.site_agent.setup import site_setup
 from services.site_agent.setup.site_setup import SEED, SiteSetup, create_site
 from tests.services.site_agent.conftest import TWO_CLASSES
@@ -71,3 +72,28 @@ def test_units_of_all_features_and_of_the_target_stand_in_the_settings(tmp_path:
     create_site(SiteSetup("plant-1", tmp_path / "home", asset_type=kind, data=tmp_path / "x.csv"))
     stated = tomllib.loads((tmp_path / "home" / "site.toml").read_text())["data"]
     assert stated["units"] == {"flow": "L/min", "ripple": "bar", "oil": "1", "gap": "mm"}
+
+
+def test_links_to_data_and_authority_stay_links(tmp_path: Path) -> None:
+    """A plant's ``current.csv`` is led to the next export, and what renews certificates does so too."""
+    for name in ("monday.csv", "first.pem"):
+        (tmp_path / name).touch()
+    (tmp_path / "current.csv").symlink_to("monday.csv")
+    (tmp_path / "ca.pem").symlink_to("first.pem")
+    create_site(SiteSetup("p", tmp_path / "p", data=tmp_path / "current.csv", authority=tmp_path / "ca.pem"))
+    settings = SiteSettings.from_toml(tmp_path / "p" / "site.toml")
+    assert (settings.data.path, settings.ca) == (tmp_path / "current.csv", tmp_path / "ca.pem")
+
+
+def test_what_lies_in_the_folder_is_named_from_there_and_what_lies_behind_a_link_is_the_same_file(
+    tmp_path: Path
+) -> None:
+    (tmp_path / "far" / "exports").mkdir(parents=True)
+    (tmp_path / "far" / "data.csv").touch()
+    (tmp_path / "exports").symlink_to(tmp_path / "far" / "exports")
+    for number, (given, named) in enumerate([
+        (tmp_path / "p0" / "data.csv", "data.csv"), (tmp_path / "p1" / "x" / ".." / "data.csv", "data.csv"),
+        (tmp_path / "exports" / ".." / "data.csv", str(tmp_path / "exports" / ".." / "data.csv")),
+    ]):
+        create_site(SiteSetup("p", tmp_path / f"p{number}", data=given))
+        assert tomllib.loads((tmp_path / f"p{number}" / "site.toml").read_text())["data"]["path"] == named
