@@ -52,7 +52,7 @@ class _CsvCells:
             numbers = np.array([0.0 if gap else _number(cell) for cell, gap in zip(cells, empty, strict=True)])
         except ValueError:
             row = next(row for row, cell in enumerate(cells) if not (empty[row] or _is_number(cell)))
-            what = "text where a number must be" if cells[row] else "an empty cell"
+            what = _no_number(cells[row])
             raise VaultError(f"{name}, {self.row_name(row)}: column {column!r} holds {what}") from None
         check_finite(numbers, column, name, self.row_name)
         return np.where(empty, np.nan, numbers)
@@ -80,8 +80,10 @@ def _read_cells(source: CsvSource) -> _CsvCells:
                 if not row:
                     continue
                 if len(row) != len(header):
+                    first = "" if sum(map(bool, header)) > 1 else "; the header must be the first line of the file"
                     raise VaultError(
                         f"{source.path.name}, line {reader.line_num}: {len(row)} cells, the header has {len(header)}"
+                        f"{first}"
                     )
                 rows.append(row)
                 lines.append(reader.line_num)
@@ -117,6 +119,18 @@ def _number(cell: str) -> float:
     if "_" in cell:
         raise ValueError(cell)
     return float(cell)
+
+
+def _no_number(cell: str) -> str:
+    """What a cell holds that is no number."""
+    if not cell:
+        return "an empty cell"
+    if "," in cell and _is_number(cell.replace(",", "")):
+        return (
+            'a number with a comma: one before decimals needs decimal = "," under [data], and another delimiter; those '
+            "between thousands are to be left out"
+        )
+    return "text where a number must be"
 
 
 def _is_number(cell: str) -> bool:

@@ -59,8 +59,8 @@ def by_time(times: FloatArray) -> NDArray[np.intp]:
     return np.asarray(order * _BLOCKS // max(len(times), 1), dtype=np.intp)
 
 
-def seconds(text: str) -> float:
-    """A time as a number: numbers as they are, ISO 8601 in seconds; ``ValueError`` where it is neither.
+def seconds(text: str) -> tuple[float, bool]:
+    """A time as a number, and whether it was one: numbers as they are, ISO 8601 in seconds; ``ValueError`` for others.
 
     A time without a zone counts as one of UTC.
     """
@@ -68,7 +68,7 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), False
     if not math.isfinite(value):
         raise ValueError("a time must be finite")
-    return value
+    return value, True

@@ -24,7 +24,7 @@ class _ParquetCells:
 
     @property
     def header(self) -> list[str]:
-        return list(self.table.column_names)
+        return [name.strip() for name in self.table.column_names]
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -37,12 +37,20 @@ class _ParquetCells:
         return None if unit is None else str(unit.decode(errors="replace"))
 
     def words(self, position: int, *, gaps: bool = False) -> list[str]:
+        import pyarrow
+
         column = self._column(position, gaps)
+        if pyarrow.types.is_timestamp(column.type):  # Python's own have no nanoseconds, nor every year and zone
+            column = column.cast(pyarrow.timestamp(column.type.unit)).cast("string")  # in UTC
         try:
             cells = column.to_pylist()
         except UnicodeDecodeError:  # it is decoded only now
             raise VaultError(
                 f"{self.name}: column {self.header[position]!r} holds text that is not UTF-8"
+            ) from None
+        except (ValueError, OverflowError):  # dates and lengths of time beyond those of Python
+            raise VaultError(
+                f"{self.name}: column {self.header[position]!r} holds {column.type}, of which a value is too large"
             ) from None
         return ["" if word is None else str(word).strip() for word in cells]
 
@@ -89,9 +97,9 @@ def read_table(path: Path) -> Any:
         raise VaultError(
             "reading Parquet needs pyarrow: pip install 'ballast-diagnosis[parquet]', or give the data as CSV"
         ) from None
-    if not path.is_file():
-        raise VaultError(f"no data file at {path}", "no_data")
     try:
+        if not path.is_file():
+            raise VaultError(f"no data file at {path}", "no_data")
         table = pyarrow.parquet.read_table(path)
         _ = table.column_names
     except (OSError, pyarrow.ArrowException) as error:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from models.basics import FloatArray
 from services.contracts.machines.asset_type import AssetType
-from services.site_agent.settings import TableSource
+from services.site_agent.settings import CsvSource, TableSource
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.sources.columns import check_units, find_column, find_outcomes, resolve_columns
 from services.site_agent.vault.sources.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
@@ -107,13 +107,20 @@ def _split(
 
 
 def _times(words: list[str], source: TableSource, column: str, row_name: Callable[[int], str]) -> FloatArray:
-    found = np.empty(len(words))
+    """Numbers that grow with time: the cells' own, or seconds; of both in one column nobody knows which is later."""
+    comma = isinstance(source, CsvSource) and source.decimal == ","
+    found, are_numbers = np.empty(len(words)), np.empty(len(words), dtype=np.bool_)
     for row, word in enumerate(words):
         try:
-            found[row] = seconds(word)
+            found[row], are_numbers[row] = seconds(word.replace(",", ".") if comma else word)
         except ValueError:
             where = f"{source.path.name}, {row_name(row)}: column {column!r}"
             raise VaultError(f"{where} must hold a number, or a time as ISO 8601 has it") from None
+    others = np.flatnonzero(are_numbers != are_numbers[0])
+    if len(others):
+        where = f"{source.path.name}, {row_name(int(others[0]))}: column {column!r}"
+        kinds = ("times of ISO 8601", "a number") if are_numbers[others[0]] else ("numbers", "a time of ISO 8601")
+        raise VaultError(f"{where} holds {kinds[1]}, the rows before it {kinds[0]}: nothing says which is later")
     return found
 
 

@@ -64,6 +64,16 @@ def test_the_last_rows_are_held_out_and_those_of_one_time_together(
     np.testing.assert_array_equal(held, order >= 15)
 
 
+def test_times_may_be_numbers_with_a_decimal_comma(
+    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any
+) -> None:
+    rows = [[*row, "hours" if at == 0 else at / 4] for at, row in enumerate(make_table(40))]
+    path = write_csv([[str(cell).replace(".", ",") for cell in row] for row in rows], delimiter=";")
+    source = CsvSource(kind="csv", path=path, delimiter=";", decimal=",", time_column="hours")
+    held = read(source, asset_type).split
+    assert isinstance(held, np.ndarray) and held.tolist() == [False] * 30 + [True] * 10
+
+
 def test_a_cut_among_equal_times_takes_them_all_or_what_comes_after() -> None:
     np.testing.assert_array_equal(held_by_time(np.array([1.0, 2.0, 2.0, 2.0]), 0.25), [False, True, True, True])
     np.testing.assert_array_equal(held_by_time(np.array([2.0, 2.0, 2.0, 3.0]), 0.5), [False, False, False, True])
@@ -80,6 +90,8 @@ def test_a_cut_among_equal_times_takes_them_all_or_what_comes_after() -> None:
         (["a"] * 39 + [""], {"machine_column": "extra"}, "line 41: column 'extra' holds an empty cell"),
         (["", *["a"] * 39], {"machine_column": "extra"}, "line 2: column 'extra' holds an empty cell"),
         (["a"] * 40, {"machine_column": "machine"}, "no column 'machine' for holding out"),
+        (["20260105", *["2026-01-04"] * 39], {"time_column": "extra"}, "line 3: .* a time of ISO 8601, the rows"),
+        (["2026-01-04"] * 39 + ["46001"], {"time_column": "extra"}, "line 41: .* a number, the rows before it times"),
     ],
 )
 def test_a_column_that_tells_nothing_is_refused(

@@ -92,10 +92,24 @@ def test_a_row_is_named_by_its_line_in_the_file_also_below_blank_lines_and_cells
         ("inf,1,1,leak\nnan,1,1,leak\n", "line 2: column 'flow' holds an infinite value"),
         ('1,1,1,"leak\n1,1,1,leak\n', "is not a CSV file, line 3"),
         ("1,,1,leak\n", "line 2: column 'ripple' holds an empty cell"),
+        ('1,"2,5",1,leak\n', "column 'ripple' holds a number with a comma: one before decimals needs decimal = \",\""),
+        ('1,"2,500.5",1,leak\n', "column 'ripple' holds a number with a comma"),
+        ('1,"-,",1,leak\n', "column 'ripple' holds text where a number must be"),
+        ("1,2,3\n", "line 2: 3 cells, the header has 4"),
     ],
 )
 def test_the_first_cell_that_does_not_fit_is_said(refused: Callable[..., str], text: str, said: str) -> None:
     assert said in refused(text)
+
+
+@pytest.mark.parametrize("above", ["\n", "logger 5\n", "sep=;\n"])
+def test_what_stands_above_the_header_is_said_to_be_in_its_place(
+    rows: Rows, asset_type: AssetType, write_csv: Callable[..., Path], above: str
+) -> None:
+    path = write_csv(rows, delimiter=";")
+    path.write_text(above + path.read_text())
+    with pytest.raises(VaultError, match="cells, the header has [012]; the header must be the first line of the file"):
+        read(CsvSource(kind="csv", path=path, delimiter=";"), asset_type)
 
 
 def test_text_below_a_gap_of_the_target_is_no_gap(refused: Callable[..., str]) -> None:
