@@ -15,6 +15,7 @@ import numpy as np
 from models.basics import FloatArray
 from services.contracts.errors import InvalidInputError
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.same_unit import same_unit
 from services.contracts.machines.value_range import Ranges
 
 _PLAIN = frozenset({float, int})  # what JSON's numbers become; a truth value is no number
@@ -54,7 +55,7 @@ class SampleReader:
             if name not in self._known:
                 raise InvalidInputError(f"units: {self._unknown(name)}")
             wanted = self._features[self._names.index(name)].unit
-            if unit != wanted:
+            if not same_unit(unit, wanted):
                 raise InvalidInputError(f"units: feature {name} must be in {wanted}, got {_shown(unit)}")
 
     def read(self, samples: Sequence[Mapping[str, float]], units: Mapping[str, str] | None = None) -> Batch:

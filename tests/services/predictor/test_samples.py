@@ -65,6 +65,7 @@ def test_what_is_no_number_is_named_by_its_place_and_never_shown(reader: SampleR
 
 def test_units_are_those_of_the_contract(reader: SampleReader) -> None:
     reader.read([GOOD], {"pressure": "bar"})
+    reader.read([GOOD], {"vibration": "\u339c/s"})  # mm as one sign
     with pytest.raises(InvalidInputError, match="units: feature pressure must be in bar, got 'Pa'"):
         reader.read([GOOD], {"pressure": "Pa"})
     with pytest.raises(InvalidInputError, match="units: unknown feature 'presure', did you mean pressure"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.same_unit import same_unit
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.errors import VaultError
 
@@ -16,7 +17,7 @@ def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> Non
         if name not in wanted and not is_target:
             raise VaultError(f"{where}: the unit of {name!r} is given, but the contract has no such feature")
         right = goal.unit if goal is not None and is_target else wanted[name]
-        if unit != right:
+        if not same_unit(unit, right):
             what = "target" if is_target else "feature"
             raise VaultError(f"{where}: {what} {name} is in {unit!r}, the contract wants {right!r}")
 

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.contracts.machines.asset_type import AssetType
+from services.site_agent.settings import CsvSource
 from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.reader import Vault
 from tests.services.site_agent.vault.misfits import Rows, clear, drop_cell, drop_column, keep_header, put
 
 
@@ -29,6 +32,19 @@ def test_columns_labels_and_the_european_way_of_writing_numbers(load: Any) -> No
     np.testing.assert_allclose(dataset.train.features[:, :2], [[0.5, 0.575], [0.75, 0.5]])
     assert dataset.absent == ("oil",)
     np.testing.assert_array_equal(dataset.train.features[:, 2], 0.5)
+
+
+@pytest.mark.parametrize("where", ["heading", "settings"])
+def test_a_unit_that_reads_like_the_contracts_is_it(
+    asset_type: AssetType, write_csv: Any, rows: Rows, where: str
+) -> None:
+    """German keyboards type the micro sign, Greek ones the letter; nobody sees which it is."""
+    features = asset_type.features
+    wanted = features[2].model_copy(update={"unit": "\u00b5m"})
+    metered = asset_type.model_copy(update={"features": (*features[:2], wanted)})
+    rows[0][2] = "oil [\u03bcm]" if where == "heading" else "oil"
+    source = CsvSource(kind="csv", path=write_csv(rows), units={"oil": "\u03bcm"} if where == "settings" else {})
+    assert not Vault(source, metered).current().absent
 
 
 def test_a_split_column_is_obeyed(load: Any, rows: Rows) -> None:
