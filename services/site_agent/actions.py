@@ -15,7 +15,7 @@ from pathlib import Path
 from services.contracts.errors import BallastError, InvalidInputError, UnavailableError
 from services.process.command_line import print_json, print_line, standard_input, tell
 from services.process.terminal import shaded
-from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings
+from services.site_agent.settings import DEFAULT_SERVER, CsvSource, SiteSettings, TableSource
 
 
 def init(chosen: argparse.Namespace) -> int:
@@ -85,8 +85,15 @@ def _not_there(*named: tuple[str, Path | None]) -> list[str]:
     return [
         f"There is no {path} yet, which {option} named: put it there before the agent runs."
         for option, path in named
-        if path is not None and not path.exists()
+        if path is not None and _is_missing(path)
     ]
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        return not path.exists()
+    except OSError:  # who reads it says why nobody may look
+        return False
 
 
 def _has_web_socket() -> bool:
@@ -187,8 +194,8 @@ def diagnose(chosen: argparse.Namespace) -> int:
     if chosen.config is not None:
         settings = SiteSettings.from_toml(chosen.config)
         key = key or settings.oem_key
-        if isinstance(settings.data, CsvSource):
-            columns = settings.data.model_copy(update={"path": chosen.input})
+        if isinstance(settings.data, TableSource):
+            columns = CsvSource.model_validate(settings.data.model_dump() | {"kind": "csv", "path": chosen.input})
     if key is None and not chosen.unsigned:
         raise InvalidInputError(
             "the OEM's public key is not known, so the model cannot be checked: give --oem-key, or --config with "

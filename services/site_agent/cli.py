@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         "--input", type=Path, required=True, help="CSV without labels, or NDJSON (.ndjson, .jsonl, - for stdin)"
     )
     diagnose.add_argument("--ndjson", action="store_true", help="the input is NDJSON: a line in, a line out")
-    diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's CSV")
+    diagnose.add_argument("--config", type=Path, help="settings file, for the columns and units of this plant's table")
     diagnose.add_argument("--coverage", type=float, help="of class sets and intervals (default: the version's own)")
     made = diagnose.add_mutually_exclusive_group()
     made.add_argument("--oem-key", metavar="U...", help="the OEM's public key (default: oem_key in the settings)")

@@ -19,12 +19,14 @@ from services.site_agent.setup.site_setup import SETTINGS
 def data_misfit(folder: Path) -> str | None:
     """Why the data do not fit the asset type, on one line; None where they do, or are not there yet."""
     settings = SiteSettings.from_toml(folder / SETTINGS)
-    if not settings.data.path.exists():
-        return None
     try:
+        if not settings.data.path.exists():
+            return None
         data_summary(settings.data, AssetType.from_toml(settings.asset_type), SitePolicy.from_toml(settings.policy))
     except BallastError as error:
         return plain(str(error))
+    except OSError as error:  # nobody may look into the folder, for one
+        return plain(f"{settings.data.path} cannot be read: {error.strerror}")
     return None
 
 

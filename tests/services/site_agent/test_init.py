@@ -14,6 +14,7 @@ import pytest
 
 from services.contracts.access import enrolment
 from services.contracts.keys.signing import check_public_key
+from services.contracts.machines.asset_type import AssetType
 from services.site_agent import actions
 from services.site_agent.cli import main
 from services.site_agent.own_use.first_look import misfit_lines
@@ -21,6 +22,8 @@ from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource, ParquetSource, SimulatorSource, SiteSettings
 from services.site_agent.setup import enrol as enrolling
 from services.site_agent.setup.site_setup import SiteSetup, create_site
+from services.site_agent.vault.errors import VaultError
+from services.site_agent.vault.reader import Vault
 from tests.services.site_agent.commands import Capture, config, failure
 
 
@@ -89,6 +92,22 @@ def test_files_that_were_named_and_are_not_there_are_told(tmp_path: Path, capsys
             f"There is no {path} yet, which {option} named: put it there before the agent runs."
             for option, path in missing.items()
         ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_data_that_nobody_may_look_for_are_told_and_the_site_is_made(
+    tmp_path: Path, asset_type_file: Path, capsys: Capture, kind: str
+) -> None:
+    """As in a folder that is closed to the agent's user, of which root, who may run tests, knows nothing."""
+    data = tmp_path / f"{'x' * 300}.{kind}"
+    named = ["--data", str(data), "--asset-type", str(asset_type_file)]
+    assert main(["init", "--site-id", "p", "--dir", str(tmp_path / "p"), *named]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[1] == f"The data do not fit yet: {data} cannot be read: File name too long"
+    check_public_key(told[-1])
+    settings = SiteSettings.from_toml(tmp_path / "p" / "site.toml")
+    with pytest.raises(VaultError, match="cannot be read"):
+        Vault(settings.data, AssetType.from_toml(asset_type_file)).current()
 
 
 WIDER = {

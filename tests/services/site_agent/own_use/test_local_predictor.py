@@ -36,14 +36,15 @@ def test_the_plant_says_what_the_oem_would_say(
     ]
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_columns_may_be_named_in_the_settings(
     model_file: Path, oem: tuple[Path, str], write_csv: Callable[..., Path], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], kind: str,
 ) -> None:
     path = write_csv([["Q", "ripple"], [80, 4]])
     (tmp_path / "site.toml").write_text(
         f'site_id = "p"\nservers = ["nats://a:1"]\noem_key = "{oem[1]}"\n'
-        '[data]\nkind = "csv"\npath = "x.csv"\n[data.columns]\nflow = "Q"\n'
+        f'[data]\nkind = "{kind}"\npath = "x"\n[data.columns]\nflow = "Q"\n'
     )
     arguments = ["diagnose", "--model", str(model_file), "--input", str(path)]
     for checked in ([], ["--oem-key", oem[1]], ["--unsigned"]):
