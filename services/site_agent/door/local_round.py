@@ -149,7 +149,7 @@ class LocalRound:
             return
         LOG.info("data opened")
         PRIVATE.info("%d training rows, %d held out", len(dataset.train), len(dataset.test))
-        for line in all_clipped_lines(dataset, self._asset_type):
+        for line in (*all_clipped_lines(dataset, self._asset_type), *dataset.unread):
             PRIVATE.warning("%s", line)
 
     def _content(self, task: Task) -> tuple[dict[str, Any], dict[str, float] | None]:

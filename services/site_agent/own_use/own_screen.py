@@ -85,6 +85,7 @@ def data_summary(source: DataSource, asset_type: AssetType, policy: SitePolicy) 
     lines += _narrow_lines(dataset, asset_type)
     if dataset.absent:
         lines.append(f"optional features that are not measured: {', '.join(dataset.absent)}")
+    lines += dataset.unread
     both: tuple[LearningTask, ...] = ("classification", "regression")
     tasks = [task for task in both if not asset_type.missing_for_task(task)]
     problems: list[VaultError | Refusal] = []

@@ -95,7 +95,7 @@ class Dataset:
 
     ``clipped`` counts, by feature, the values that were outside their sensor range and were set to its wall; ``absent``
     names the optional features that the site does not measure. ``by_hash``: which rows are held out follows from a hash
-    of the rows, and the source does not say it.
+    of the rows, and the source does not say it. ``unread``: what is to be told of columns that may be meant to be read.
     """
 
     train: Part
@@ -103,6 +103,7 @@ class Dataset:
     clipped: Mapping[str, int]
     absent: tuple[str, ...]
     by_hash: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def all_clipped(self) -> tuple[str, ...]:
@@ -170,7 +171,8 @@ def build_dataset(raw: RawTable, asset_type: AssetType) -> Dataset:
     if is_test.all():
         raise VaultError("no row is in the training part", "no_data")
     whole = Part(features, classes, targets, raw.together, row_marks(raw.values, asset_type.feature_names))
-    return Dataset(whole.chosen(~is_test), whole.chosen(is_test), {**held.clipped, **outside}, held.absent, by_hash)
+    clipped = {**held.clipped, **outside}
+    return Dataset(whole.chosen(~is_test), whole.chosen(is_test), clipped, held.absent, by_hash, raw.unread)
 
 
 def apply_contract(values: FloatArray, row_name: Callable[[int], str], asset_type: AssetType) -> ContractedFeatures:

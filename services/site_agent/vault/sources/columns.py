@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.same_unit import same_unit
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.errors import VaultError
+
+_TOLD = 30
+"""Columns that an error names: a historian's export may have some thousand."""
 
 
 def check_units(units: dict[str, str], asset_type: AssetType, where: str) -> None:
@@ -38,9 +43,7 @@ def resolve_columns(header: list[str], source: TableSource, asset_type: AssetTyp
         if unit is not None:
             check_units({feature.name: unit}, asset_type, source.path.name)
         if position is None and (feature.required or feature.name in source.columns):
-            raise VaultError(
-                f"{source.path.name} has no column {column!r} for feature {feature.name}; it has: {', '.join(header)}"
-            )
+            raise _missing(header, column, source, f"feature {feature.name}")
         if position is not None and position in positions:
             other = asset_type.feature_names[positions.index(position)]
             raise VaultError(f"column {header[position]!r} would be both {other} and {feature.name}: [data.columns]")
@@ -52,8 +55,46 @@ def find_column(header: list[str], column: str, source: TableSource, purpose: st
     """Position of a column that must be there, or :class:`VaultError`."""
     position, _ = _find(header, column)
     if position is None:
-        raise VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {', '.join(header)}")
+        raise _missing(header, column, source, purpose)
     return position
+
+
+def _missing(header: list[str], column: str, source: TableSource, purpose: str) -> VaultError:
+    near = _near(header, column)
+    names = ", ".join(sorted(header, key=lambda text: text != near)[:_TOLD])  # what may be it first
+    more = f" and {len(header) - _TOLD} more" if len(header) > _TOLD else ""
+    return VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {names}{more}")
+
+
+def unread_lines(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[str, ...]:
+    """Columns that read much like an optional feature, or the target, that the table seems not to have.
+
+    None is taken for it: it may be in another unit.
+    """
+    wanted = {
+        feature.name: ("[data.columns]", feature.name) for feature in asset_type.features
+        if not feature.required and feature.name not in source.columns
+    }
+    if asset_type.target is not None and asset_type.fault_classes and source.target_column is None:
+        wanted[asset_type.target.name] = ("[data]", "target_column")
+    lines = []
+    for name, (place, key) in wanted.items():
+        near = _near(header, name) if _find(header, name)[0] is None else None
+        if near is not None and near not in source.columns.values():
+            said = f"{key} = {json.dumps(near, ensure_ascii=False)}"
+            what = f"if it is {name}, in the contract's unit"
+            lines.append(f"column {near!r} is not read: {what}, say {said} under {place}")
+    return tuple(lines)
+
+
+def _near(header: list[str], column: str) -> str | None:
+    """A column that differs from a name in capitals, blanks, dashes, or the way in which its unit is written alone."""
+    letters = _letters(column)
+    return next((text for text in header if letters and _letters(text) == letters), None)
+
+
+def _letters(text: str) -> str:
+    return "".join(sign for sign in text.partition("[")[0].partition("(")[0].casefold() if sign.isalnum())
 
 
 def find_outcomes(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[int | None, int | None]:

@@ -14,7 +14,13 @@ from models.basics import FloatArray
 from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource, TableSource
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.sources.columns import check_units, find_column, find_outcomes, resolve_columns
+from services.site_agent.vault.sources.columns import (
+    check_units,
+    find_column,
+    find_outcomes,
+    resolve_columns,
+    unread_lines,
+)
 from services.site_agent.vault.sources.held_out import by_machine, by_time, held_by_machine, held_by_time, seconds
 
 
@@ -34,7 +40,8 @@ class RawTable:
     labels : N class names, "" where a row has none; None where the source has no classes. targets : (N,) in the
     contract's unit, NaN where a row has none; None where the source has no target. split : (N,), True where the row is
     held out, or how to choose those rows. row_name : how the plant finds row i again, e.g. ``line 17``. together : (N,)
-    alike for rows of one machine, or of one block of time; None where the source tells neither.
+    alike for rows of one machine, or of one block of time; None where the source tells neither. unread : what is to be
+    told of columns that may be meant to be read, a line each.
     """
 
     values: FloatArray
@@ -43,6 +50,7 @@ class RawTable:
     row_name: Callable[[int], str]
     targets: FloatArray | None = None
     together: NDArray[np.intp] | None = None
+    unread: tuple[str, ...] = ()
 
 
 class Cells(Protocol):
@@ -80,7 +88,8 @@ def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> Ra
         _check_unit(cells, target_at, asset_type.target.name, source, asset_type)
         targets = cells.numbers(target_at, gaps=True)
     split, together = _split(cells, split_at, source)
-    return RawTable(values, labels, split, cells.row_name, targets, together)
+    unread = unread_lines(cells.header, source, asset_type)
+    return RawTable(values, labels, split, cells.row_name, targets, together, unread)
 
 
 def _split(

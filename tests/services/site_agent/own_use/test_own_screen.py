@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.target import Target
 from services.site_agent.own_use.own_screen import data_summary, drift_account
 from services.site_agent.rules.policy import Refusal, SitePolicy
 from services.site_agent.settings import CsvSource, SiteSettings
@@ -72,6 +73,31 @@ def test_a_sensor_that_is_not_measured_is_named_once_and_not_for_a_narrow_range(
     found = data_summary(data([[*row[:2], row[3]] for row in table(80)]), asset_type, policy_of())
     assert [line for line in found if "oil" in line] == ["optional features that are not measured: oil"]
     assert not [line for line in data_summary(data(table(80)), asset_type, policy_of()) if "not measured" in line]
+
+
+@pytest.mark.parametrize("name", ["Oil", "OIL (1)", "oil[1]", "o-i_l"])
+def test_a_column_that_may_be_a_sensor_that_is_not_measured_is_named_and_not_taken_for_it(
+    data: Data, asset_type: AssetType, name: str
+) -> None:
+    """Nothing else would say that the middle of the range stands for readings that are there."""
+    rows = table(80)
+    rows[0][2] = name
+    source = data(rows)
+    found = [line for line in data_summary(source, asset_type, policy_of()) if "is not read" in line]
+    said = f'say oil = "{name}" under [data.columns]'
+    assert found == [f"column {name!r} is not read: if it is oil, in the contract's unit, {said}"]
+    taken = source.model_copy(update={"columns": {"oil": name}})
+    assert not [line for line in data_summary(taken, asset_type, policy_of()) if "not read" in line]
+    other = source.model_copy(update={"columns": {"flow": name}})
+    assert not [line for line in data_summary(other, asset_type, policy_of()) if "not read" in line]
+
+
+def test_a_column_that_may_be_the_target_is_named(data: Data, asset_type: AssetType) -> None:
+    gapped = asset_type.model_copy(update={"target": Target(name="gap", unit="mm", low=0.0, high=8.0)})
+    rows = [[*row, "Gap (mm)" if at == 0 else at % 8] for at, row in enumerate(table(80))]
+    found = [line for line in data_summary(data(rows), gapped, policy_of()) if "is not read" in line]
+    said = "if it is gap, in the contract's unit, say target_column = \"Gap (mm)\" under [data]"
+    assert found == [f"column 'Gap (mm)' is not read: {said}"]
 
 
 def test_readings_outside_a_range_are_counted_and_a_sensor_that_has_none_inside_is_told_by_itself(

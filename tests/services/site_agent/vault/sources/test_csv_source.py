@@ -148,3 +148,15 @@ def test_a_column_without_a_cell_is_an_optional_sensor_that_the_plant_has_not(
         row[1], row[2] = "", 1.0
     with pytest.raises(VaultError, match="line 2: column 'ripple' holds an empty cell"):
         load(rows)
+
+
+def test_of_a_thousand_columns_some_are_told_and_first_the_one_that_may_be_meant(
+    load: Callable[..., Any], rows: Rows
+) -> None:
+    rows[0] = ["Flow (m3/h)", *rows[0][1:]]
+    wide = [[*([f"tag {at}" for at in range(1000)] if row is rows[0] else [0] * 1000), *row] for row in rows]
+    with pytest.raises(VaultError) as caught:
+        load(wide)
+    said = str(caught.value)
+    assert "no column 'flow' for feature flow; it has: Flow (m3/h), tag 0, tag 1, " in said
+    assert said.endswith(", tag 28 and 974 more")
