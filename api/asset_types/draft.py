@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from api.asset_types.headers import is_found_at_plants, meant_header, plain_name, refuse_alike, without_unit
-from api.asset_types.table import Layout, first_text, numbers, read_table
+from api.asset_types.table import Layout, first_text, likely_no_sensor, numbers, read_table
 from models.basics import FloatArray
 from models.features.likely_range import likely_range, range_for_classes
 from services.contracts.errors import InvalidInputError
@@ -86,6 +87,8 @@ def _drafted(name: str, path: Path, layout: Layout) -> DraftedType:
         if readings is None:
             remarks.append(f"{header}: not all of its cells are numbers{_why(cells, layout)}, so it is no feature")
             continue
+        if why := likely_no_sensor(cells, readings):
+            remarks.append(f"{header}: {why}; if it is no sensor, leave it out by --without {shlex.quote(header)}")
         sensors.append(_sensor(header, readings, is_for_target=goal is not None))
     if not sensors:
         first = f": {remarks[0]}" if remarks else ""

@@ -15,6 +15,8 @@ from services.contracts.delimiters import other_delimiter
 from services.contracts.errors import InvalidInputError
 
 _MISSING = ("", "?", "na", "nan", "null")
+_LEAST_COUNT = 10
+"""Rows from which on readings that only grow are more likely a time or a counter than a sensor's."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,16 @@ def first_text(cells: list[str], decimal: str) -> int | None:
             except ValueError:
                 return row
     return None
+
+
+def likely_no_sensor(cells: list[str], readings: FloatArray) -> str:
+    """Why a column of numbers is likely not read from a sensor, empty where nothing speaks for that."""
+    name = next((cell for cell in cells if cell[:1] == "0" and cell.isdigit() and len(cell) > 1), None)
+    if name is not None:
+        return f"{name[:20]!r} looks like the name of a machine or the code of a state"
+    if len(readings) >= _LEAST_COUNT and bool((np.diff(readings) > 0).all()):
+        return "it grows from each row to the next, as a time or a counter does"
+    return ""
 
 
 def _number(cell: str, decimal: str) -> float:

@@ -253,6 +253,23 @@ def test_what_a_plant_would_not_read_as_a_number_is_none_here(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize(("cells", "said"), [
+    ([f"{row % 7:03d}" for row in range(40)], "'000' looks like the name of a machine or the code of a state"),
+    ([str(1_767_225_600 + 60 * row) for row in range(40)], "it grows from each row to the next, as a time or a"),
+    ([str(row % 7) for row in range(40)], ""), ([f"0.{row % 7}" for row in range(40)], ""),
+    (["0"] * 40, ""), ([str(row) for row in range(9)], ""), ([str(row) for row in range(10)], "it grows"),
+    (["5", *map(str, range(10))], ""),
+])
+def test_numbers_that_no_sensor_reads_are_told(cells: list[str], said: str, tmp_path: Path) -> None:
+    """A model that goes by machines and times knows nothing of the next machine and the next day."""
+    lines = [f"{cell},{row % 5},{'ok' if row % 2 else 'leak'}" for row, cell in enumerate(cells)]
+    path = tmp_path / "bench.csv"
+    path.write_text("\n".join(["run no,flow,label", *lines]))
+    told = [line for line in drafted(path).remarks if "--without" in line]
+    assert [line.startswith(f"run no: {said}") for line in told] == [True] * bool(said)
+    assert all(line.endswith("; if it is no sensor, leave it out by --without 'run no'") for line in told)
+
+
 def test_an_infinite_reading_is_no_end_of_a_range_and_told_as_what_a_plant_refuses(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("s,label\n" + "".join(f"{'-inf' if n == 5 else n},{'ab'[n % 2]}\n" for n in range(60)))
