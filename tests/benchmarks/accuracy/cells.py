@@ -17,7 +17,9 @@ FEWEST_ROWS = 20
 """Of a class: rarer ones are left out, for four plants cannot each learn and test them."""
 
 _MISSING = ("", "?", "na", "nan")
-_MISSING_NUMBERS = ("n/a", "#n/a", "null", "none", "nil", "-", "--")
+_MISSING_NUMBERS = (
+    "n/a", "#n/a", "null", "none", "nil", "-", "--", "#div/0!", "#value!", "#num!", "#ref!", "#name?", "#null!",
+)
 """Missing too, as infinities are, where all other cells of a column are numbers; among words they may be a value."""
 _MOST_CLASSES = 10
 """Whole numbers with more different values than that are a target."""
@@ -27,11 +29,11 @@ _MOST_WORDS = 20
 
 
 def read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Header and lines that are not blank; ``ValueError`` where the file is no table."""
+    """Header and lines that are not blank, without blanks around cells; ``ValueError`` where the file is no table."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
-            header, lines = next(reader, []), []
+            header, lines = [name.strip() for name in next(reader, [])], []
             if len(header) == 1 and ";" in header[0]:
                 raise ValueError(f"{path.name}: decimals must have '.', cells divided by ',', it is {header[0]!r}")
             for line in reader:
@@ -39,7 +41,7 @@ def read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
                     raise ValueError(
                         f"{path.name}, line {reader.line_num}: {len(line)} cells, the header has {len(header)}"
                     )
-                lines += [line] if line else []
+                lines += [[cell.strip() for cell in line]] if line else []
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -55,7 +57,7 @@ def missing_cells(lines: list[list[str]]) -> NDArray[np.bool_]:
     The last column is the label, of which "none" may be a class: there the latter are missing where the numbers are a
     target, or where each of these words is rarer than a class may be.
     """
-    said = np.array([[cell.strip().lower() for cell in line] for line in lines], dtype=object)
+    said = np.array([[cell.lower() for cell in line] for line in lines], dtype=object)
     found = np.isin(said, _MISSING)
     for j in range(said.shape[1]):
         words = np.array([_is_missing_number(cell) for cell in said[:, j]])
