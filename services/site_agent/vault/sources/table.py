@@ -82,6 +82,7 @@ def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> Ra
     split_at = find_column(cells.header, source.split_column, source, "the split") if source.split_column else None
     values, labels, targets = read_features(cells, source, asset_type), None, None
     if label_at is not None:
+        _check_labels(source, asset_type)
         words = cells.words(label_at, gaps=asset_type.target is not None)
         labels = tuple(source.labels.get(word, word) for word in words)
     if target_at is not None and asset_type.target is not None:
@@ -90,6 +91,16 @@ def read_columns(cells: Cells, source: TableSource, asset_type: AssetType) -> Ra
     split, together = _split(cells, split_at, source)
     unread = unread_lines(cells.header, source, asset_type)
     return RawTable(values, labels, split, cells.row_name, targets, together, unread)
+
+
+def _check_labels(source: TableSource, asset_type: AssetType) -> None:
+    """Hold the classes that the settings make of the plant's words to the contract, also of words that no row has."""
+    known = {*asset_type.class_names, *([] if asset_type.target is None else [""])}
+    for word, name in source.labels.items():
+        if name not in known:
+            classes = ", ".join(asset_type.class_names)
+            said = f"settings make the class {name!r} of {word!r}, but {asset_type.name} has no such class"
+            raise VaultError(f"{said}; its classes are {classes}")
 
 
 def _split(

@@ -82,6 +82,13 @@ def test_a_value_outside_its_range_is_clipped_or_refused_as_the_contract_says(lo
 
 
 MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
+    "unknown class in the settings": (
+        put(0, 0, "flow"), {"labels": {"leak": "leek"}},
+        "settings make the class 'leek' of 'leak', but pump has no such class; its classes are healthy, leak",
+    ),
+    "unknown class in the settings, of a word that no row has": (
+        put(0, 0, "flow"), {"labels": {"undicht": "leek"}}, "settings make the class 'leek' of 'undicht'",
+    ),
     "missing column": (drop_column, {}, "no column 'flow' for feature flow; it has: ripple, oil, label"),
     "missing mapped column": (put(0, 0, "q"), {"columns": {"flow": "Q"}}, "no column 'Q' for feature flow"),
     "missing label column": (put(0, 3, "state"), {}, "no column 'label' for the label"),
