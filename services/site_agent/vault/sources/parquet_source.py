@@ -98,6 +98,8 @@ def read_table(path: Path) -> Any:
             "reading Parquet needs pyarrow: pip install 'ballast-diagnosis[parquet]', or give the data as CSV"
         ) from None
     try:
+        if path.is_dir():
+            raise VaultError(f"{path} is a folder; one Parquet file is read: write its parts as one")
         if not path.is_file():
             raise VaultError(f"no data file at {path}", "no_data")
         table = pyarrow.parquet.read_table(path)

@@ -106,7 +106,8 @@ def _manifest(folder: Path) -> _Manifest:
     try:
         manifest = _Manifest.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise VaultError(f"no plant folder at {folder}: {MANIFEST} is not there", "no_data") from None
+        table = "; of a table the file is named, not its folder" if folder.is_dir() else ""
+        raise VaultError(f"no plant folder at {folder}: {MANIFEST} is not there{table}", "no_data") from None
     except OSError as error:
         raise VaultError(f"{path} cannot be read: {error.strerror}", "no_data") from None
     except ValidationError as error:

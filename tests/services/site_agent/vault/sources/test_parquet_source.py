@@ -156,6 +156,15 @@ def test_text_in_a_number_column_of_parquet_and_a_broken_file(
         vault.current()
 
 
+def test_a_folder_of_parts_is_said_to_be_one(rows: Rows, asset_type: AssetType, tmp_path: Path) -> None:
+    """As Spark and Dask write a table; it was said that no file is there."""
+    path = tmp_path / "data.parquet"
+    path.mkdir()
+    write_parquet(rows, path / "part-0.parquet")
+    with pytest.raises(VaultError, match=r"data\.parquet is a folder; one Parquet file is read: write its parts as one"):
+        Vault(ParquetSource(kind="parquet", path=path), asset_type).current()
+
+
 def test_without_pyarrow_the_extra_is_named(
     rows: Rows, asset_type: AssetType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
