@@ -191,7 +191,7 @@ def one_array(folder: Path) -> None:
 
 
 MISFITS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no manifest": (lambda folder: (folder / "plant.json").unlink(), "plant.json is not there; of a table the file is named, not its folder"),
+    "no manifest": (lambda folder: (folder / "plant.json").unlink(), "is not there; of a table the file is named"),
     "manifest is not JSON": (lambda folder: (folder / "plant.json").write_text("{"), "is not JSON"),
     "other format": (lambda folder: change_manifest(folder, format="x"), "format"),
     "newer version": (lambda folder: change_manifest(folder, version=2), "version"),
