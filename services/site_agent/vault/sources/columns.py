@@ -61,7 +61,8 @@ def find_column(header: list[str], column: str, source: TableSource, purpose: st
 
 def _missing(header: list[str], column: str, source: TableSource, purpose: str) -> VaultError:
     near = _near(header, column)
-    names = ", ".join(sorted(header, key=lambda text: text != near)[:_TOLD])  # what may be it first
+    first = sorted(header, key=lambda text: text != near)[:_TOLD]  # what may be it
+    names = ", ".join(text if text.isprintable() else repr(text) for text in first)
     more = f" and {len(header) - _TOLD} more" if len(header) > _TOLD else ""
     return VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {names}{more}")
 

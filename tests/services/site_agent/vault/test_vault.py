@@ -89,6 +89,7 @@ MISFITS: dict[str, tuple[Callable[[Rows], None], dict[str, Any], str]] = {
     "unknown class in the settings, of a word that no row has": (
         put(0, 0, "flow"), {"labels": {"undicht": "leek"}}, "settings make the class 'leek' of 'undicht'",
     ),
+    "a mark in a name that nobody sees": (put(0, 0, "\u200bflow"), {}, "it has: '.u200bflow', ripple, oil, label"),
     "missing column": (drop_column, {}, "no column 'flow' for feature flow; it has: ripple, oil, label"),
     "missing mapped column": (put(0, 0, "q"), {"columns": {"flow": "Q"}}, "no column 'Q' for feature flow"),
     "missing label column": (put(0, 3, "state"), {}, "no column 'label' for the label"),
