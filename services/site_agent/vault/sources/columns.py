@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.machines.same_unit import same_unit
+from services.contracts.toml_text import quoted
 from services.site_agent.settings import TableSource
 from services.site_agent.vault.errors import VaultError
 
@@ -82,7 +81,7 @@ def unread_lines(header: list[str], source: TableSource, asset_type: AssetType) 
     for name, (place, key) in wanted.items():
         near = _near(header, name) if _find(header, name)[0] is None else None
         if near is not None and near not in source.columns.values():
-            said = f"{key} = {json.dumps(near, ensure_ascii=False)}"
+            said = f"{key} = {quoted(near)}"
             what = f"if it is {name}, in the contract's unit"
             lines.append(f"column {near!r} is not read: {what}, say {said} under {place}")
     return tuple(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,15 @@ def test_a_column_that_may_be_a_sensor_that_is_not_measured_is_named_and_not_tak
     assert not [line for line in data_summary(taken, asset_type, policy_of()) if "not read" in line]
     other = source.model_copy(update={"columns": {"flow": name}})
     assert not [line for line in data_summary(other, asset_type, policy_of()) if "not read" in line]
+
+
+def test_a_column_is_named_in_signs_that_print(data: Data, asset_type: AssetType) -> None:
+    rows = table(80)
+    rows[0][2] = "oil (\x9b2J\u202e)"
+    (found,) = [line for line in data_summary(data(rows), asset_type, policy_of()) if "is not read" in line]
+    assert found.isprintable() and tomllib.loads(found.partition("say ")[2].partition(" under")[0]) == {
+        "oil": rows[0][2]
+    }
 
 
 def test_a_column_that_may_be_the_target_is_named(data: Data, asset_type: AssetType) -> None:
