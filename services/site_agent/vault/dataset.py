@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from models.losses.base import Task
 from services.contracts.machines.asset_type import AssetType, Feature
 from services.contracts.machines.target import Target
 from services.contracts.machines.value_range import Ranges
+from services.contracts.toml_text import quoted
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.isolation.other_versions import row_marks
 from services.site_agent.vault.sources.table import HoldOut, RawTable
@@ -196,7 +196,7 @@ def _class_indices(raw: RawTable, asset_type: AssetType) -> IntArray:
             raise VaultError(
                 f"{raw.row_name(row)}: label {label!r} is not a class of {asset_type.name}; "
                 f"its classes are {', '.join(index)}; a word of the plant's own goes under [data.labels], "
-                f"as {json.dumps(label, ensure_ascii=False)} = CLASS"
+                f"as {quoted(label)} = CLASS"
             )
     return np.array([known[label] for label in raw.labels], dtype=np.intp)
 

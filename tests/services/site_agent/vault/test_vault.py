@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.plain_words import plain
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.reader import Vault
@@ -32,6 +34,16 @@ def test_columns_labels_and_the_european_way_of_writing_numbers(load: Any) -> No
     np.testing.assert_allclose(dataset.train.features[:, :2], [[0.5, 0.575], [0.75, 0.5]])
     assert dataset.absent == ("oil",)
     np.testing.assert_array_equal(dataset.train.features[:, 2], 0.5)
+
+
+@pytest.mark.parametrize("word", ["leck", "le\u200back", 'a "b"', "\u0085x\x9b"])
+def test_the_line_that_is_told_for_a_word_of_the_plants_own_is_right(load: Any, rows: Rows, word: str) -> None:
+    """Of signs that nobody sees a terminal is told a blank, which is another word."""
+    rows[5][3] = '"' + word.replace('"', '""') + '"'
+    with pytest.raises(VaultError) as caught:
+        load(rows)
+    said = plain(str(caught.value)).partition("under [data.labels], as ")[2]
+    assert load(rows, labels=tomllib.loads(said.replace("CLASS", '"leak"')))
 
 
 @pytest.mark.parametrize("where", ["heading", "settings"])
