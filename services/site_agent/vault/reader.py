@@ -17,9 +17,10 @@ from services.site_agent.vault.errors import VaultError
 from services.site_agent.vault.sources.table import RawTable
 
 RUNS_KEPT = 4  # runs at once that a plant takes part in; each keeps its rows in memory
-READINGS = 4
-"""How often files that change while they are read are read again, a moment later."""
-_MOMENT = 0.25  # seconds
+LOOKS = 10
+"""How often files are looked at that change meanwhile."""
+QUIET = 1.0
+"""Seconds that nobody has written for, before files that changed are read again: many programs write in parts."""
 Stamp = tuple[tuple[str, tuple[int, int, int]], ...]
 
 
@@ -35,6 +36,7 @@ class Vault:
         self._asset_type = asset_type
         self._mutex = threading.Lock()  # the first reading may meet the first task
         self._stamp: Stamp | None = None
+        self._looked = False
         self._dataset: Dataset | None = None
         self._by_run: OrderedDict[str, Dataset] = OrderedDict()
 
@@ -72,22 +74,30 @@ class Vault:
 
         Rows of a file that is just being written are not all there, and the last of them may be cut within a number.
         """
-        for _ in range(READINGS):
+        for _ in range(LOOKS):
+            if self._looked:  # what a process finds at its start was there before it, as a rule
+                time.sleep(max(QUIET - _age(stamp), 0.0))
+            self._looked = True
             table, misfit = None, None
-            try:
-                table = _read(self._source, self._asset_type)
-            except VaultError as error:
-                misfit = error
-            before, stamp = stamp, _stamp(_files(self._source))
+            if (before := _stamp(_files(self._source))) == stamp:
+                try:
+                    table = _read(self._source, self._asset_type)
+                except VaultError as error:
+                    misfit = error
+            stamp = _stamp(_files(self._source))
             if before == stamp and misfit is not None:
                 raise misfit
             if before == stamp and table is not None:
                 return table, stamp
-            time.sleep(_MOMENT)
         raise VaultError(
-            f"{self._source.path} was changed each of the {READINGS} times that it was read: write the new one beside "
-            "it, and put it in its place by renaming"
+            f"{self._source.path} was changed each of the {LOOKS} times that it was looked at: write the new one "
+            "beside it, and put it in its place by renaming"
         )
+
+
+def _age(stamp: Stamp) -> float:
+    """Seconds since files were written last; 0 where another computer's clock says that it was later than now."""
+    return max(time.time() - max((each[1] for _, each in stamp), default=0) / 1e9, 0.0)
 
 
 def _stamp(paths: list[Path]) -> Stamp:

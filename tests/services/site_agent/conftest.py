@@ -25,6 +25,7 @@ from services.site_agent.outgoing.egress import Egress
 from services.site_agent.outgoing.ledger import Ledger
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.settings import CsvSource
+from services.site_agent.vault import reader
 from tests.services.site_agent.party import METHOD, Party
 from tests.services.site_agent.proxy import HOST, Proxy
 
@@ -55,6 +56,12 @@ name = "leak"
 severity = 5
 """
 THIRD_CLASS = '[[fault_classes]]\nname = "worn"\nseverity = 7\n'
+
+
+@pytest.fixture(autouse=True)
+def files_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody writes a table in parts here, so a vault need not wait until nobody does."""
+    monkeypatch.setattr(reader, "QUIET", 0.0)
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from services.contracts.machines.asset_type import AssetType
 from services.site_agent.settings import CsvSource
 from services.site_agent.vault import reader
 from services.site_agent.vault.errors import VaultError
-from services.site_agent.vault.reader import READINGS, RUNS_KEPT, Vault
+from services.site_agent.vault.reader import LOOKS, RUNS_KEPT, Vault
 from services.site_agent.vault.sources import csv_source
 from services.site_agent.vault.sources.table import RawTable
 
@@ -109,10 +111,10 @@ def test_another_file_of_the_same_time_and_size_is_read_again(
 
 
 @pytest.fixture
-def write_amid(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]], list[int]]:
+def write_amid(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], object]], list[int]]:
     """Lets a program write, told how often before, right after each reading of a file and before anyone looks again."""
 
-    def write_amid(write: Callable[[int], None]) -> list[int]:
+    def write_amid(write: Callable[[int], object]) -> list[int]:
         times: list[int] = []
         whole = csv_source.read
 
@@ -124,7 +126,6 @@ def write_amid(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], Non
                 times.append(len(times))
 
         monkeypatch.setattr(csv_source, "read", read)
-        monkeypatch.setattr(reader, "_MOMENT", 0.0)
         return times
 
     return write_amid
@@ -137,7 +138,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     """Of half an export a run would keep half the rows, and the last of them cut within a number."""
     table = make_table(40)
     path = write_csv({"half of the rows": table[:21], "header": table[:1]}.get(first, [*table[:21], table[21][:2]]))
-    times = write_amid(lambda before: None if before else write_csv(table).stat())
+    times = write_amid(lambda before: None if before else write_csv(table))
     dataset = Vault(CsvSource(kind="csv", path=path), asset_type).dataset("a" * 32)
     assert len(dataset.train) + len(dataset.test) == 40 and len(times) == 2
 
@@ -146,8 +147,35 @@ def test_a_file_that_never_stands_still_is_said(
     asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any, write_amid: Any
 ) -> None:
     path = write_csv(make_table(40))
-    times = write_amid(lambda before: write_csv(make_table(41 + before)) and None)
+    times = write_amid(lambda before: write_csv(make_table(41 + before)))
     vault = Vault(CsvSource(kind="csv", path=path), asset_type)
-    with pytest.raises(VaultError, match="data.csv was changed each of the 4 times that it was read: write the"):
+    with pytest.raises(VaultError, match="data.csv was changed each of the 10 times that it was looked at: write the"):
         vault.current()
-    assert len(times) == READINGS == 4
+    assert len(times) == LOOKS == 10
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_a_file_that_changed_is_read_once_nobody_writes_into_it(
+    asset_type: AssetType, write_csv: Callable[..., Path], make_table: Any, monkeypatch: pytest.MonkeyPatch,
+    is_good: bool,
+) -> None:
+    """Programs write in parts, and between two of them a table is read without a change."""
+    table, slept = make_table(80), list[float]()
+    path = write_csv(table[: 21 if is_good else 1])
+    vault = Vault(CsvSource(kind="csv", path=path), asset_type)
+    with nullcontext() if is_good else pytest.raises(VaultError):
+        vault.current()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) < 5:
+            write_csv(table[: 20 * len(slept) + 1])
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(reader, "QUIET", 60.0)
+    write_csv(table[:2])
+    dataset = vault.dataset("a" * 32)
+    assert len(dataset.train) + len(dataset.test) == 80
+    assert len(slept) == 5 and all(0 < each <= 60 for each in slept)
+    os.utime(path, (0, 0))
+    assert len(vault.current().train) == 60 and slept[5:] == [0.0], "what is old is not waited for"
