@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,13 +53,13 @@ class _ParquetCells:
             raise VaultError(
                 f"{self.name}: column {self.header[position]!r} holds {column.type}, of which a value is too large"
             ) from None
-        return ["" if word is None else str(word).strip() for word in cells]
+        return ["" if word is None or _is_nan(word) else str(word).strip() for word in cells]
 
     def numbers(self, position: int, *, gaps: bool = False) -> FloatArray:
         import pyarrow.types as kinds
 
         name, column = self.header[position], self._column(position, gaps)
-        if gaps and kinds.is_null(column.type):
+        if gaps and column.null_count == len(column):  # of whichever type
             return np.full(len(self), np.nan)
         if kinds.is_decimal(column.type):
             column = column.cast("double")
@@ -75,6 +76,10 @@ class _ParquetCells:
             row = column.is_null().to_pylist().index(True)
             raise VaultError(f"{self.name}, {self.row_name(row)}: column {self.header[position]!r} holds an empty cell")
         return column
+
+
+def _is_nan(word: object) -> bool:
+    return isinstance(word, float) and math.isnan(word)
 
 
 def read(source: ParquetSource, asset_type: AssetType) -> RawTable:
