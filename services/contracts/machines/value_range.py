@@ -12,6 +12,9 @@ from pydantic import Field, model_validator
 
 from services.contracts.base import COLUMN_PATTERN, Contract
 
+_SINGLE = 2.0**-24
+"""Relative rounding of single precision, in which historians store: of a sensor at 0.3, its end, comes 0.30000001."""
+
 
 class ValueRange(Contract):
     """A quantity by its name, the range in which it can lie, and what to do with a value outside."""
@@ -61,11 +64,14 @@ class Ranges:
         self.middle = np.array([each.middle for each in quantities])
         self.start = self._turned(self.low)
         self.width = self._turned(self.high) - self.start
+        with np.errstate(over="ignore"):  # of the largest number that there is
+            self._least = self.low - np.abs(self.low) * _SINGLE
+            self._most = self.high + np.abs(self.high) * _SINGLE
         self._refuses = np.array([each.out_of_range == "refuse" for each in quantities])
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which values (N, P) are outside their range."""
-        return (values < self.low) | (values > self.high)
+        """Which values (N, P) are outside their range, by more than an end of it loses in single precision."""
+        return (values < self._least) | (values > self._most)
 
     def first_refused(self, outside: NDArray[np.bool_]) -> tuple[int, int] | None:
         """Row and column of the first value outside that is refused, not clipped; None where there is none."""
