@@ -65,8 +65,8 @@ class Ranges:
         self.start = self._turned(self.low)
         self.width = self._turned(self.high) - self.start
         with np.errstate(over="ignore"):  # of the largest number that there is
-            self._least = self.low - np.abs(self.low) * _SINGLE
-            self._most = self.high + np.abs(self.high) * _SINGLE
+            self._least: NDArray[np.float64] = self.low - np.abs(self.low) * _SINGLE
+            self._most: NDArray[np.float64] = self.high + np.abs(self.high) * _SINGLE
         self._refuses = np.array([each.out_of_range == "refuse" for each in quantities])
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
