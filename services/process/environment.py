@@ -104,5 +104,10 @@ def _put(values: dict[str, Any], path: SettingPath, text: str) -> bool:
         if not isinstance(inner, dict):
             return False
         values = inner
-    values[path[-1]] = text.split(",") if path[-1] in _LISTS else text
+    values[path[-1]] = _named(text) or text if path[-1] in _LISTS else text
     return True
+
+
+def _named(text: str) -> list[str]:
+    """What a text names with commas between; blanks around a name are none of it, as no certificate bears them."""
+    return [name for name in map(str.strip, text.split(",")) if name]

@@ -217,7 +217,7 @@ class Settings(_Section):
         home = (home or Path(environment.get(HOME_VARIABLE) or ".ballast")).resolve()
         file = home / FILE_NAME
         try:
-            values: dict[str, Any] = toml_values(file) if file.exists() else {}
+            values: dict[str, Any] = toml_values(file) if os.path.lexists(file) else {}
         except UnicodeDecodeError:
             raise InvalidInputError(f"{file} is not UTF-8 text") from None
         except tomllib.TOMLDecodeError as error:

@@ -155,6 +155,12 @@ def test_what_is_no_token_is_turned_away(shared_world: Any, header: str, code: s
     assert "cannot be checked" not in answer.json()["detail"], "which is said where the store is away"
 
 
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
+def test_the_scheme_of_a_token_is_written_as_a_client_likes(shared_world: Any, scheme: str) -> None:
+    header = f"{scheme} {shared_world.tokens[Role.VIEWER]}"
+    assert shared_world.call(None, "GET", "/v1/models", headers={"Authorization": header}).status_code == 200
+
+
 def test_the_secret_of_another_token_does_not_fit(shared_world: Any) -> None:
     viewer, admin = shared_world.tokens[Role.VIEWER], shared_world.tokens[Role.ADMINISTRATOR]
     mixed = "_".join([*admin.split("_")[:2], viewer.split("_")[2]])

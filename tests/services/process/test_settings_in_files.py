@@ -35,6 +35,20 @@ def test_an_empty_file_is_no_word_that_the_default_holds(tmp_path: Path) -> None
     assert Settings.load(tmp_path, {"BALLAST_DATABASE_URL_FILE": ""}).database.startswith("sqlite:")
 
 
+def test_a_settings_file_that_is_not_to_be_read_is_no_word_that_the_defaults_hold(tmp_path: Path) -> None:
+    """What a container mounts where there is no file is a folder, and a link may lead to nothing."""
+    file = tmp_path / "ballast.toml"
+    file.mkdir()
+    with pytest.raises(IsADirectoryError):
+        Settings.load(tmp_path, {})
+    file.rmdir()
+    file.symlink_to(tmp_path / "away.toml")
+    with pytest.raises(FileNotFoundError, match="ballast.toml"):
+        Settings.load(tmp_path, {})
+    file.unlink()
+    assert Settings.load(tmp_path, {}).api.port == 8000
+
+
 def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> None:
     three = "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222"
     said = {"BALLAST_NATS_SERVERS": three, "BALLAST_NATS_CA_FILE": str(tmp_path / "ca.pem")}
@@ -44,6 +58,16 @@ def test_an_agents_and_a_coordinators_servers_may_be_several(tmp_path: Path) -> 
     del said["BALLAST_NATS_CA_FILE"]
     assert Settings.load(tmp_path, said).nats_authority is None, "the system's, and not that of a server of ours"
     assert Settings.load(tmp_path, {}).nats_authority == tmp_path / "nats" / "ca.pem"
+
+
+def test_blanks_beside_a_comma_are_of_no_name(tmp_path: Path) -> None:
+    """A certificate for " 10.1.2.3" holds for nobody who comes by 10.1.2.3."""
+    said = {"BALLAST_API_HOST_NAMES": " works.example.com, 10.1.2.3 ,", "BALLAST_NATS_SERVERS": "tls://nats:4222"}
+    settings = Settings.load(tmp_path, said)
+    assert settings.api.host_names == ("works.example.com", "10.1.2.3")
+    assert settings.nats_servers == ("tls://nats:4222",)
+    with pytest.raises(InvalidInputError, match="^BALLAST_NATS_SERVERS: nats.servers: "):
+        Settings.load(tmp_path, {"BALLAST_NATS_SERVERS": " , "})
 
 
 def test_a_file_of_another_editor_is_read_or_told_in_one_line(tmp_path: Path) -> None:

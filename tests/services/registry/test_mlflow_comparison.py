@@ -102,6 +102,20 @@ def test_hundreds_of_sensors_fit_into_what_mlflow_holds(make_version: MakeVersio
     assert all(len(value) <= LONGEST_TAG for value in version_tags(version, "0" * 64).values())
 
 
+@pytest.mark.parametrize(
+    ("count", "end"), [(40, "| sensor_39 | 1 | 0 to 1 | yes |"), (43, "and 3 more, in the model's metadata")]
+)
+def test_a_description_names_the_first_sensors_and_how_many_more(
+    make_version: MakeVersion, count: int, end: str
+) -> None:
+    made = make_version()
+    many = tuple(Feature(name=f"sensor_{k}", unit="1", low=0.0, high=1.0) for k in range(count))
+    said = version_description(made.model_copy(update={
+        "asset_type": made.asset_type.model_copy(update={"features": many})
+    }))
+    assert said.endswith(end) and "sensor_39" in said and "sensor_40" not in said
+
+
 def test_names_of_sensors_open_no_tag_and_no_cell(make_version: MakeVersion, tmp_path: Path) -> None:
     made = make_version()
     odd = made.model_copy(update={"note": "<script>alert(1)</script> a | b\nc"})

@@ -64,4 +64,5 @@ def test_plants_that_told_their_own_scores_in_the_last_run_answer_the_note() -> 
 def test_a_gap_above_its_gate_is_noted_beside_it() -> None:
     first, second = plan_notices(plan(gap=0.02, gates={"min_site_f1": 0.7}))
     assert "no version above 0.001 champion" in first and "min_site_f1" in second
+    assert first.endswith("say gap = 0.001, or max_gap = 0.02 under [gates]")
     assert plan_notices(plan(gap=0.02, gates={"max_gap": 0.02})) == ()

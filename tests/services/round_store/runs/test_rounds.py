@@ -201,18 +201,28 @@ def test_a_damaged_state_is_not_trained_on(store: RoundStore, running: Run, make
         store.runs.load_state(running.run_id)
 
 
+def test_answers_come_back_by_site_in_whatever_order_they_came(
+    store: RoundStore, running: Run, make_record: MakeRecord
+) -> None:
+    came = tuple(SiteAnswer(site_id=site, status="absent") for site in ("c", "a", "b"))
+    store.runs.commit_round(make_record(running.run_id, 1, answers=came), STATE)
+    assert [each.site_id for each in store.runs.get_rounds(running.run_id)[0].answers] == ["a", "b", "c"]
+
+
 def test_frames_are_kept_while_a_run_lasts_and_evidence_for_good(
     store: RoundStore, running: Run, make_record: Callable[..., RoundRecord]
 ) -> None:
     runs, frames = store.runs, {"plant-1": (b"task", b"answer"), "plant-2": (b"other", b"\x00\xff")}
     runs.commit_round(make_record(running.run_id, 1), STATE, frames)
-    runs.commit_round(make_record(running.run_id, 2), STATE, {"plant-1": (b"t2", b"a2")}, {"plant-2": b"proof"})
+    runs.commit_round(make_record(running.run_id, 2), STATE, {"plant-1": (b"t2", b"a2")},
+                      {"plant-3": b"another", "plant-2": b"proof"})
     assert runs.get_exchange(running.run_id, 1, "plant-2") == (b"other", b"\x00\xff")
     assert runs.get_exchange(running.run_id, 2, "plant-1") == (b"t2", b"a2")
     assert runs.get_exchange(running.run_id, 2, "plant-2") is None
     runs.finish_run(running.run_id, "completed", "")
     assert runs.get_exchange(running.run_id, 1, "plant-2") is None
     assert runs.get_evidence(running.run_id, "plant-2") == b"proof"
+    assert runs.get_evidence(running.run_id, "plant-3") == b"another"
     assert runs.get_evidence(running.run_id, "plant-1") is None
 
 
