@@ -66,6 +66,17 @@ def test_what_is_counted_has_whole_ticks() -> None:
     assert re.findall(rf'y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">([^<]+)<', chart) == ["1", "2", "3"]
 
 
+def test_a_tick_stands_where_its_number_is() -> None:
+    chart = line_chart("title", [Line("one", [(2, 10.0), (4, 20.0)])], "round", "value")
+    foot = re.findall(rf'<text x="([\d.]+)" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">([^<]+)<', chart)
+    assert foot == [
+        (f"{place:.1f}", number)
+        for place, number in ((LEFT, "2"), ((LEFT + WIDTH - RIGHT) / 2, "3"), (WIDTH - RIGHT, "4"))
+    ]
+    side = re.findall(r'<text x="[\d.]+" y="([\d.]+)" text-anchor="end">([^<]+)<', chart)
+    assert (side[0], side[-1]) == ((f"{HEIGHT - BOTTOM + 4:.1f}", "10"), (f"{TOP + 4:.1f}", "20"))
+
+
 def test_ticks_of_a_narrow_range_far_from_0_are_told_apart() -> None:
     """A mains frequency, an air pressure in Pa: four digits are one number."""
     for ends, told in (

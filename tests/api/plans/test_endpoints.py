@@ -34,7 +34,11 @@ def test_a_plan_is_created_paused_resumed_triggered_and_its_run_cancelled(any_wo
         cancelled = send(any_world, "POST", f"/v1/admin/runs/{run_id}/cancel", None, Role.OPERATOR)
         assert (cancelled.status_code, cancelled.json()["cancel_requested"]) == (202, True)
     assert any_world.events() == ["run.cancel", "plan.trigger", "plan.resume", "plan.pause", "plan.create"]
-    triggered = any_world.backend.store.audit.list_events(action="plan.trigger")[0]
+    trail = any_world.backend.store.audit
+    for action, paused in (("plan.pause", True), ("plan.resume", False)):
+        (entry,) = trail.list_events(action=action)
+        assert (entry.before, entry.after) == ({"paused": not paused}, {"paused": paused})
+    triggered = trail.list_events(action="plan.trigger")[0]
     assert triggered.after == {"run_id": run_id}
     assert triggered.actor.endswith(" the operator")
 

@@ -47,6 +47,18 @@ def backed_up(home: Path, file: Path, word: str = WORD) -> Path:
     return file
 
 
+@pytest.mark.parametrize(("variable", "place", "said"), [
+    ("BALLAST_MLFLOW_TRACKING_URI", "http://127.0.0.1:1", "the registry is a server of its own and not in the backup"),
+    ("BALLAST_MLFLOW_ARTIFACT_ROOT", "s3://bucket/models", "the artifacts are in a store of their own and not in the"),
+])
+def test_what_a_backup_does_not_hold_is_said_with_it(
+    home: Path, tmp_path: Path, variable: str, place: str, said: str
+) -> None:
+    with open_backend(Settings.load(home, {variable: place})) as backend:
+        made = make_backup(backend, tmp_path / "b", WORD, CHEAP)
+    assert made.artifacts == 0 and sum(note.startswith(said) for note in made.notes) == 1
+
+
 def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     file = backed_up(home, tmp_path / "b")
     with open_backend(Settings.load(home, NOWHERE)) as backend:

@@ -84,7 +84,9 @@ def test_each_database_has_a_user_of_its_own_and_no_other_may_connect(made: Path
 
 
 def test_a_secret_of_kubernetes_has_the_authority_of_the_plants_link(made: Path) -> None:
-    data = json.loads(first_files.secret_manifest(made, "files"))["data"]
+    manifest = json.loads(first_files.secret_manifest(made, "files"))
+    assert (manifest["kind"], manifest["metadata"], manifest["type"]) == ("Secret", {"name": "files"}, "Opaque")
+    data = manifest["data"]
     authority, other = ((made / part / "ca.pem").read_bytes() for part in ("nats", "api"))
     assert b64decode(data["ca.pem"]) == authority != other
     assert b64decode(data["server.pem"]) == (made / "api" / "server.pem").read_bytes()

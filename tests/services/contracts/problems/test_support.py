@@ -12,6 +12,7 @@ from models.basics import ProblemError
 from models.geometry.supports import BoxSupport, PolytopeSupport
 from services.contracts.machines.asset_type import AssetType, FaultClass, Feature
 from services.contracts.machines.target import Target
+from services.contracts.problems.lift import SplineLiftSpec, draw_lift
 from services.contracts.problems.support import PolytopeSpec, scaled_support, support_name
 
 KIND = AssetType(
@@ -33,6 +34,15 @@ def polytope(*more: tuple[tuple[float, float], float, float], target: bool = Fal
         rows, limits, column = [*rows, row], [*limits, limit], [*column, number]
     found = {"matrix": rows, "limits": limits, "target_column": column if target else None}
     return PolytopeSpec.model_validate(found)
+
+
+def test_sensor_ranges_under_a_lift_are_those_of_its_coordinates() -> None:
+    lift = draw_lift(SplineLiftSpec(kind="spline", segments=3), 2)
+    assert lift is not None
+    found = scaled_support("sensor_ranges", KIND, "classification", lift)
+    assert isinstance(found, BoxSupport)
+    np.testing.assert_array_equal([found.low, found.high], [lift.support.low, lift.support.high])
+    assert found.low.size > 2
 
 
 def test_a_polytope_holds_the_scaled_rows_whose_readings_it_holds() -> None:

@@ -41,12 +41,23 @@ def test_the_size_depends_on_shapes_alone() -> None:
     assert len(sizes) == 1
 
 
-def test_an_infinite_label_flip_cost_travels() -> None:
-    task = Task(
+def a_task(spec: TrainingSpec) -> Task:
+    return Task(
         kind="join", site_id="plant-1", run_id=RUN, round=0, method="fdr-admm-reg", asset_type="pump",
-        contract="c" * 64, spec=TrainingSpec(label_flip_cost=math.inf),
+        contract="c" * 64, spec=spec,
     )
+
+
+def test_an_infinite_label_flip_cost_travels() -> None:
+    task = a_task(TrainingSpec(label_flip_cost=math.inf))
     assert decode(encode(task), 10**6) == task
+
+
+def test_what_is_not_asked_or_told_is_not_named_for_who_does_not_know_it() -> None:
+    """A plant or a server of before refuses a name that it does not know."""
+    asked, told = encode(a_task(TrainingSpec())), encode(update({"risk": np.array([1.0])}))
+    assert all(name not in asked for name in (b"tuning", b"network"))
+    assert all(name not in told for name in (b"drift", b"exposed", b"own_scores"))
 
 
 @settings(max_examples=200, derandomize=True)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
-from services.contracts.history.run import Run, RunStatus, SiteTermsRecord
+from services.contracts.history.run import Run, RunStatus, SiteAnswer, SiteTermsRecord
 from services.contracts.plans.overrides import tuning_alone
 from services.contracts.plans.plan import Plan
 from services.contracts.problems.tuning_curve import TunedCandidate, TuningCurve
@@ -43,6 +43,15 @@ def test_begin_keeps_the_sites_scalars_bit_for_bit(
     assert store.runs.get_run(run.run_id) == begun
     with pytest.raises(ConflictError, match="is running and cannot be begun"):
         store.runs.begin_run(run.run_id, terms)
+
+
+def test_what_a_plant_says_that_does_not_join_is_one_line_and_cut(
+    store: RoundStore, plan: Plan, terms: tuple[SiteTermsRecord, ...]
+) -> None:
+    away = SiteAnswer(site_id="c", status="refused_by_site", code="c" * 500, reason="no\nrows\x1b" + "x" * 5000)
+    (told,) = store.runs.begin_run(store.runs.create_run(plan).run_id, terms, [away]).absentees
+    assert len(told.code) == 80 and told.reason.startswith("no rows ") and told.reason.isprintable()
+    assert len(told.reason) == 1000
 
 
 def test_the_rows_that_sites_had_are_those_of_the_plans_last_completed_run(
