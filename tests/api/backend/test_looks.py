@@ -46,6 +46,8 @@ def test_each_part_says_for_itself_what_is_wrong(hanging: Hanging) -> None:
         ("store", "the store has not answered yet"), ("registry", "it is away"),
     ]
     assert found["registry"].code == "database_full"
+    found = Looks().failures({"registry": away, "store": hanging, "disk": away})
+    assert list(found) == ["registry", "store", "disk"], "one that is away hides no other"
 
 
 def test_nothing_is_kept_of_looks_that_came_back() -> None:

@@ -204,6 +204,17 @@ def test_a_later_state_goes_on_from_the_backup(service: Path, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
+def test_a_later_backup_with_an_entry_that_is_none_is_refused_in_words(service: Path, tmp_path: Path) -> None:
+    file = backed_up(service, tmp_path / "b")
+    with sqlite3.connect(service / "ballast.db") as store:
+        store.execute("DROP TRIGGER audit_events_no_update")
+        store.execute("UPDATE audit_events SET hash = 'none' WHERE number = 2")
+    store.close()
+    newer = backed_up(service, tmp_path / "c")
+    with pytest.raises(ConflictError, match="has an entry of the audit trail that cannot be read"):
+        restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE, later=(newer, unlearn_again))
+
+
 def test_the_later_home_is_its_own_and_not_what_the_environment_names(
     service: Path, tmp_path: Path, empty_postgresql: Callable[[], str]
 ) -> None:

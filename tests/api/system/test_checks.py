@@ -34,6 +34,12 @@ def run(age: timedelta = timedelta(), status: str = "running") -> Run:
     return Run(run_id="a" * 32, plan=plan, status=status, created_at=NOW, updated_at=NOW - age)
 
 
+def test_all_runs_that_nobody_drives_are_named() -> None:
+    waiting = [run().model_copy(update={"run_id": each * 32}) for each in "ab"]
+    found = checks.runs(waiting, NOW, flows_alive=False)
+    assert found.state == "fail" and found.said.endswith(f"{'a' * 32}, {'b' * 32}")
+
+
 def hook(**changes: Any) -> Webhook:
     return Webhook.model_validate(
         {"webhook_id": "a" * 12, "url": "https://x", "created_by": "me", "created_at": NOW, "due_at": NOW,

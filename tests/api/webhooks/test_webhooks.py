@@ -165,7 +165,7 @@ def test_after_repeated_failure_it_is_disabled_until_somebody_enables_it(world: 
         due_now(world)
         Deliverer(world.backend).look()
     assert len(receiver.heard) == MOST_FAILURES
-    assert world.events()[0] == "webhook.disable"
+    assert world.events()[0] == "webhook.disable" and world.events().count("webhook.disable") == 1
     receiver.status = 200
     due_now(world)
     Deliverer(world.backend).look()

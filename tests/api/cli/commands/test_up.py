@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import subprocess
@@ -80,6 +81,14 @@ def test_a_demo_that_cannot_be_is_refused_before_anything_starts(
     assert main(["demo", "--exit", "--home", str(home), *asked]) == 1
     told = capsys.readouterr().err
     assert said in told and told.count("\n") == 1
+    assert not home.exists()
+
+
+def test_the_account_of_a_demo_may_be_in_the_home_that_it_makes(tmp_path: Path) -> None:
+    home = tmp_path / "demo"
+    parser = argparse.ArgumentParser()
+    demo.add_arguments(parser)
+    demo.check(parser.parse_args(["--home", str(home), "--json", str(home / "account.json")]))
     assert not home.exists()
 
 

@@ -63,6 +63,19 @@ def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
     assert told == ["sleeper ended (exit code -9); starting it again"]
 
 
+def test_a_child_that_does_not_end_when_it_is_told_to_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "STOP_SECONDS", 0.2)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('awake', flush=True); "
+    with Supervisor(tmp_path, print) as supervisor:
+        command = [sys.executable, "-c", f"{deaf}time.sleep(60)"]
+        supervisor.start(Child("sleeper", command, said(tmp_path / "sleeper.log", "awake")))
+        supervisor.wait_ready("sleeper")
+        child = process_id(supervisor)
+    assert not alive(child), "nor is it left for another to bury"
+
+
 def test_one_that_ends_well_before_it_is_ready_is_not_waited_for(tmp_path: Path) -> None:
     with Supervisor(tmp_path, print) as supervisor:
         supervisor.start(Child("done", [sys.executable, "-c", "print('nothing to do')"], lambda: False, 30.0))
