@@ -201,14 +201,6 @@ def test_a_damaged_state_is_not_trained_on(store: RoundStore, running: Run, make
         store.runs.load_state(running.run_id)
 
 
-def test_answers_come_back_by_site_in_whatever_order_they_came(
-    store: RoundStore, running: Run, make_record: MakeRecord
-) -> None:
-    came = tuple(SiteAnswer(site_id=site, status="absent") for site in ("c", "a", "b"))
-    store.runs.commit_round(make_record(running.run_id, 1, answers=came), STATE)
-    assert [each.site_id for each in store.runs.get_rounds(running.run_id)[0].answers] == ["a", "b", "c"]
-
-
 def test_frames_are_kept_while_a_run_lasts_and_evidence_for_good(
     store: RoundStore, running: Run, make_record: Callable[..., RoundRecord]
 ) -> None:
