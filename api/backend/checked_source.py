@@ -43,8 +43,12 @@ class CheckedSource:
         return expected or found
 
     def get(self, name: str, alias_or_version: str) -> ModelVersion:
-        """The whole version, held to its digest, and to the run and the digest that the store has of it."""
-        found = self._registry.get(name, alias_or_version)
+        """The whole version, held to its digest, and to the run and the digest that the store has of it.
+
+        The champion is the store's here too: an export, or a page, shows what serves.
+        """
+        expected = self._champion(name) if alias_or_version == CHAMPION else None
+        found = self._registry.get(name, expected or alias_or_version)
         check_recorded(self._store, found)
         return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
-from api.models import service
+from api.models import exports, service
 from flows.alias_watch import restore_aliases
 from flows.wiring import FlowContext
 from services.contracts.access.identity import Role
@@ -88,6 +89,22 @@ def test_a_diagnosis_is_made_by_the_champion_of_the_store(world: Any) -> None:
     assert answer.json()["model_version"] == second
     by_hand(world).delete_registered_model_alias("served", CHAMPION)
     assert world.backend.predictors._source.resolve("served", CHAMPION) == second
+
+
+def test_what_is_shown_and_handed_out_as_champion_is_the_stores_too(world: Any) -> None:
+    """An export goes into a machine, where nobody puts an alias back."""
+    first, second = promoted(world, "shown")
+    aliases = by_hand(world)
+    for move in (
+        partial(aliases.set_registered_model_alias, "shown", CHAMPION, first),
+        partial(aliases.delete_registered_model_alias, "shown", CHAMPION),
+    ):
+        move()
+        detail = world.call(Role.VIEWER, "GET", f"/v1/models/shown/versions/{CHAMPION}")
+        assert (detail.status_code, detail.json()["version"]) == (200, second)
+        exports.export(world.backend, FOUNDER, "shown", CHAMPION, "c99", "double")
+        exported = world.backend.store.audit.list_events(action="model.export")[0]
+        assert exported.after is not None and exported.after["version"] == second
 
 
 def test_a_version_that_is_being_registered_is_left_alone(world: Any) -> None:
