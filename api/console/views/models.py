@@ -67,7 +67,7 @@ def version_page(backend: Backend, name: str, wanted: str, *, newest: int, real:
     model = next((each for each in backend.registry.models() if each.name == name), None)
     if model is None:
         raise NotFoundError(f"no model {name[:60]!r} in the registry")
-    number = wanted if wanted.isdecimal() else backend.registry.resolve(name, wanted)
+    number = wanted if wanted.isdecimal() else backend.checked.resolve(name, wanted)
     version = backend.versions.get(name, number)
     found, note = _report(backend, version)
     if not real:
@@ -116,10 +116,10 @@ class FairnessPage:
 
 def fairness(backend: Backend, name: str, wanted: str, *, real: bool) -> FairnessPage:
     """Fairness of a version by number or alias, beside the champion's; ``NotFoundError`` where there is none."""
-    number = wanted if wanted.isdecimal() else backend.registry.resolve(name, wanted)
+    number = wanted if wanted.isdecimal() else backend.checked.resolve(name, wanted)
     version = backend.versions.get(name, number)
     try:
-        champion = backend.versions.get(name, backend.registry.resolve(name, CHAMPION))
+        champion = backend.versions.get(name, backend.checked.resolve(name, CHAMPION))
     except NotFoundError:
         champion = None
     try:
