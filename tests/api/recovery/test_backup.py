@@ -63,6 +63,8 @@ def test_a_home_comes_back(home: Path, tmp_path: Path) -> None:
     file = backed_up(home, tmp_path / "b")
     with open_backend(Settings.load(home, NOWHERE)) as backend:
         (made,) = backend.store.audit.list_events(action=BACKUP_MADE)
+        again = make_backup(backend, tmp_path / "again", WORD, CHEAP)
+    assert again.rows == restore_backup(tmp_path / "again", tmp_path / "third", WORD, environment=NOWHERE).rows > 2
     assert made.after == {"file": "b", "bytes": file.stat().st_size}
     done = restore_backup(file, tmp_path / "new", WORD, environment=NOWHERE)
     assert done.manifest.audit_events == 1
