@@ -78,3 +78,15 @@ def test_the_signature_of_openings_is_over_run_plant_auditor_and_box() -> None:
     changes: tuple[dict[str, Any], ...] = ({"run_id": "cd" * 16}, {"site_id": "b"}, {"auditor": "V"}, {"box": b"x"})
     others = {said.model_copy(update=change).statement for change in changes}
     assert len(others | {said.statement}) == 5
+
+
+def test_a_plant_signs_the_whole_box_of_its_openings() -> None:
+    named = {"run_id": "ab" * 16, "site_id": "north", "auditor": "U"}
+    sealed = SealedOpenings.model_construct(**named, box=bytes(100), signature=bytes(64))
+    others = [
+        sealed.model_copy(update=change) for change in (
+            {"box": bytes(99) + b"x"}, {"box": b"x" + bytes(99)}, {"site_id": "south"}, {"auditor": "V"},
+            {"run_id": "cd" * 16},
+        )
+    ]
+    assert len({each.statement for each in (sealed, *others)}) == 6
