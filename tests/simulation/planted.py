@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.simulation.works import simulate
 
-WITHIN = 400
+WITHIN = 700
 """Seeds by which every mistake must have been found."""
 
 
