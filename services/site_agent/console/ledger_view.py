@@ -73,10 +73,10 @@ class LedgerView:
         if not 1 <= number <= pages:
             raise NotFoundError(f"the ledger has {pages} pages, got page {number}")
         newest = index.places[::-1][(number - 1) * PAGE : number * PAGE]
-        entries = list(entries_at(self._path, newest)) if newest else []  # there may be no file yet
         return {
             "sound": not reading.problems, "problems": list(reading.problems), "count": len(index),
-            "bytes": index.bytes, "page": number, "pages": pages, "entries": entries, "trouble": None,
+            "bytes": index.bytes, "page": number, "pages": pages,
+            "entries": list(entries_at(self._path, newest)), "trouble": None,
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,11 +118,13 @@ def read_ledger(path: Path, take: Take = drop) -> LedgerReading:
     return LedgerReading(len(links), last_hash, tuple(problems), unfinished)
 
 
-def entries_at(path: Path, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+def entries_at(path: Path, places: Collection[int]) -> Iterator[dict[str, Any]]:
     """Entries of a ledger by the bytes at which their lines begin, as :func:`read_ledger` told them.
 
-    ``LedgerError`` where it cannot be read, or another file stands in its place.
+    ``LedgerError`` where it cannot be read, or another file stands in its place. For none it is not looked for.
     """
+    if not places:
+        return
     try:
         with path.open("rb") as file:
             for place in places:
