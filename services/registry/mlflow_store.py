@@ -89,8 +89,11 @@ class MlflowStore(MlflowConnection):
         found = page_by_page(self.client.search_model_versions, wanted)
         return sorted((entry for entry in found if labels.RUN_ID in entry.tags), key=lambda entry: int(entry.version))
 
-    def newest_first(self, name: str, together: int = 200) -> Iterator[Any]:
-        """MLflow's entries of Ballast's versions of a model, the newest first; so many are asked for together."""
+    def newest_first(self, name: str, together: int) -> Iterator[Any]:
+        """MLflow's entries of Ballast's versions of a model, the newest first; so many are asked for together.
+
+        Between two pages a version may be registered, and one is then given twice.
+        """
         labels.check_known_name(name)
         search = partial(self.client.search_model_versions, max_results=together, order_by=["version_number DESC"])
         return (entry for entry in page_by_page(search, f"name = '{name}'") if labels.RUN_ID in entry.tags)
