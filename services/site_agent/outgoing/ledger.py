@@ -20,7 +20,7 @@ from typing import Any, Self
 from services.contracts.wire.codec import digest
 from services.contracts.wire.masking import MaskedWords, SealedOpenings
 from services.contracts.wire.messages import Hello, SiteRefusal, SiteUpdate
-from services.site_agent.outgoing.ledger_check import LedgerError, entry_hash, head_path, read_sound
+from services.site_agent.outgoing.ledger_check import LedgerError, entries_of, entry_hash, head_path, read_sound
 from services.site_agent.outgoing.one_agent import lock_for_one
 
 OutboundMessage = SiteUpdate | SiteRefusal | Hello
@@ -75,8 +75,12 @@ class Ledger:
             raise
 
     def _open(self) -> None:
-        self._rounds = Counter[str]()
-        reading = read_sound(self._path, self._count_round)
+        reading = read_sound(self._path)
+        self._rounds = Counter(
+            str(entry["run"])
+            for entry in entries_of(self._path, reading.count)
+            if entry.get("message") == "update" and entry.get("kind") == "round"
+        )
         self._count, self._last_hash = reading.count, reading.last_hash
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
@@ -90,10 +94,6 @@ class Ledger:
             _sync_folder(self._path.parent)
         except OSError as error:
             raise LedgerError(f"the ledger {self._path} cannot be written: {error.strerror}") from None
-
-    def _count_round(self, entry: Mapping[str, Any], _place: int) -> None:
-        if entry.get("message") == "update" and entry.get("kind") == "round":
-            self._rounds[str(entry["run"])] += 1
 
     def _opened(self, path: Path, flags: int) -> int:
         self._descriptors.append(os.open(path, flags, 0o600))

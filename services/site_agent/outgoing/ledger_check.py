@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,23 +60,23 @@ def entry_hash(entry: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(essence, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def verify(path: Path, take: Take = drop) -> LedgerReading:
-    """Read a sound ledger; ``take`` is given each entry.
+def verify(path: Path) -> LedgerReading:
+    """Read a sound ledger.
 
     ``LedgerError`` where no ledger is there, or with each entry that was changed, is missing, was put twice or out of
     order.
     """
     if not path.exists() and not head_path(path).exists():
         raise LedgerError(f"no ledger at {path}", code="not_found")
-    reading = read_ledger(path, take)
+    reading = read_ledger(path)
     if reading.problems:
         raise LedgerError(f"{path}: " + "; ".join(reading.problems))
     return reading
 
 
-def read_sound(path: Path, take: Take = drop) -> LedgerReading:
+def read_sound(path: Path) -> LedgerReading:
     """Read a ledger that is to be gone on with (none is an empty one); :class:`LedgerError` where it is not sound."""
-    reading = read_ledger(path, take)
+    reading = read_ledger(path)
     if reading.problems:
         raise LedgerError(
             f"{path} is not what was written: {reading.problems[0]}; "
@@ -87,7 +88,8 @@ def read_sound(path: Path, take: Take = drop) -> LedgerReading:
 def read_ledger(path: Path, take: Take = drop) -> LedgerReading:
     """Read a ledger (none is an empty one) and say all that is wrong with it; :class:`LedgerError` if unreadable.
 
-    ``take`` is given each entry and the byte at which its line begins, in the file's order. Entries are not kept: those
+    ``take`` is given each entry, also of a ledger that is not sound, whose entries may hold anything, and the byte at
+    which its line begins, in the file's order. Entries are not kept: those
     of ten years would fill the memory of a plant's computer. It may be read while an agent begins or writes it: whether
     it is there is asked first, then the head is read, so what is added meanwhile is more than the head counts, and
     never less.
@@ -116,6 +118,12 @@ def read_ledger(path: Path, take: Take = drop) -> LedgerReading:
     problems += _chain_problems(links, unreadable=len(problems))
     problems += _head_problems(head_path(path).name, head, len(links), at_head, begun=begun, known_bad=bool(problems))
     return LedgerReading(len(links), last_hash, tuple(problems), unfinished)
+
+
+def entries_of(path: Path, count: int, last: int | None = None) -> Iterator[dict[str, Any]]:
+    """The first ``count`` entries of a ledger that was found to be sound, or the ``last`` ones of these."""
+    first = 0 if last is None else max(count - last, 0)
+    return (entry for line in islice(_lines(path), first, count) if (entry := _parse(line)) is not None)
 
 
 def entries_at(path: Path, places: Collection[int]) -> Iterator[dict[str, Any]]:

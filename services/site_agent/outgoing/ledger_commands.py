@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import deque
 from pathlib import Path
 from typing import Any
 
 from services.process.command_line import tell
 from services.process.terminal import shaded
-from services.site_agent.outgoing.ledger_check import entries_at, verify
+from services.site_agent.outgoing.ledger_check import entries_of, verify
 from services.site_agent.settings import SiteSettings
 
 
@@ -19,34 +18,23 @@ def _ledger_path(chosen: argparse.Namespace) -> Path:
     return path if path is not None else SiteSettings.from_toml(chosen.config).ledger
 
 
-class _Left:
-    """What left by the entries of a ledger."""
-
-    def __init__(self) -> None:
-        self.bytes, self.first, self.last = 0, "", ""
-
-    def take(self, entry: dict[str, Any], _place: int) -> None:
-        """Count an entry."""
-        self.bytes += entry["bytes"]
-        self.first, self.last = self.first or entry["time"], entry["time"]
-
-
 def ledger_verify(chosen: argparse.Namespace) -> int:
     """Find what of the ledger was changed."""
-    left = _Left()
-    count = verify(_ledger_path(chosen), left.take).count
-    span = f", from {left.first} to {left.last}" if count else ""
-    told = f"{shaded('sound', 'good')}: {count} entries, {left.bytes} bytes left{span}"
-    tell(chosen, {"sound": True, "entries": count, "bytes": left.bytes}, told)
+    path = _ledger_path(chosen)
+    count, size, times = verify(path).count, 0, ["", ""]
+    for entry in entries_of(path, count):
+        size += entry["bytes"]
+        times = [times[0] or entry["time"], entry["time"]]
+    span = f", from {times[0]} to {times[1]}" if count else ""
+    told = f"{shaded('sound', 'good')}: {count} entries, {size} bytes left{span}"
+    tell(chosen, {"sound": True, "entries": count, "bytes": size}, told)
     return 0
 
 
 def ledger_show(chosen: argparse.Namespace) -> int:
     """List the ledger's entries: what was changed is told before the first of them."""
     path = _ledger_path(chosen)
-    places = deque[int](maxlen=chosen.last or None)
-    verify(path, lambda _, place: places.append(place))
-    for entry in entries_at(path, places):
+    for entry in entries_of(path, verify(path).count, chosen.last):
         if chosen.json:
             print(json.dumps(entry))
             continue

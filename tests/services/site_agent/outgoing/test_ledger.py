@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from services.site_agent.outgoing.ledger_check import (
     entry_hash,
     head_path,
     read_ledger,
-    verify,
 )
+from services.site_agent.outgoing.ledger_commands import ledger_verify
 from tests.ledgers import verified
 
 RUN = "b" * 32
@@ -258,9 +259,25 @@ def test_a_ledger_of_many_years_does_not_fill_the_memory(tmp_path: Path) -> None
     assert most < size / 4, f"{most} bytes for {size}"
 
 
+@pytest.mark.parametrize("field", ["run", "bytes", "time"])
+@pytest.mark.parametrize("value", [None, "x"])
+def test_an_entry_that_lost_a_field_is_told_as_changed(six: Path, field: str, value: str | None) -> None:
+    """What an entry holds is counted once all of them are found to be as they were written."""
+    lines = [json.loads(line) for line in six.read_bytes().splitlines()]
+    if value is None:
+        del lines[2][field]
+    else:
+        lines[2][field] = [value]
+    six.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(LedgerError, match="entry 3 was changed"):
+        Ledger(six)
+    with pytest.raises(LedgerError, match="entry 3 was changed"):
+        ledger_verify(Namespace(path=six, json=False))
+
+
 def test_entries_are_read_again_where_they_stood_and_another_file_is_told(six: Path) -> None:
     places: list[int] = []
-    verify(six, lambda _, place: places.append(place))
+    read_ledger(six, lambda _, place: places.append(place))
     assert [entry["round"] for entry in entries_at(six, places[:3:-1])] == [6, 5]
     six.write_bytes(b"x" * six.stat().st_size)
     with pytest.raises(LedgerError, match="another than a moment ago"):
