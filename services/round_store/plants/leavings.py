@@ -22,7 +22,7 @@ from services.round_store.database.session import Repository, utc_now
 from services.round_store.plants.renaming import Renaming
 from services.round_store.runs.run_leases import is_free_for
 from services.round_store.runs.run_rows import FINAL
-from services.round_store.runs.run_states import drop_state
+from services.round_store.runs.run_states import drop_states
 from services.round_store.tables.operation import EnrolmentCodeRow, EventRow
 from services.round_store.tables.plans import PlanRow, PlanVersionRow
 from services.round_store.tables.runs import EvidenceRow, RunExchangeRow, RunRow, SiteUpdateRow
@@ -104,7 +104,7 @@ class LeavingRepository(Repository):
                 if row.status not in FINAL:
                     continue
                 if _names(row, site_id):  # also one that another plant left: it has the cuts of this one
-                    drop_state(session, row.run_id)
+                    drop_states(session, [row.run_id])
                 _count(deleted, "evidence files", _evidence(session, row.run_id, renamed))
                 _count(named, "runs", _change_run(row, renamed))
             for kind, table in (("answers", SiteUpdateRow), ("frames", RunExchangeRow)):

@@ -7,7 +7,7 @@ stood there of that array, and where all begin there, as after an exclusion, the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,14 +78,8 @@ def read_state(session: Session, run_id: str) -> tuple[int, dict[str, FloatArray
     return row.round, {**joined, **frame.arrays}
 
 
-def drop_state(session: Session, run_id: str) -> None:
-    """Forget the method state."""
-    for table in (RunStatePartRow, RunStateRow):
-        session.execute(delete(table).where(table.run_id == run_id))
-
-
-def drop_states(session: Session, runs: Select[tuple[str]]) -> None:
-    """Forget those of all runs that a query finds, in two statements however many they are."""
+def drop_states(session: Session, runs: Select[tuple[str]] | Sequence[str]) -> None:
+    """Forget the method states of runs, by their ids or by a query, in two statements however many they are."""
     for table in (RunStatePartRow, RunStateRow):
         session.execute(delete(table_of(table)).where(table.run_id.in_(runs)))
 

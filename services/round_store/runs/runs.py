@@ -180,7 +180,7 @@ class RunRepository(RoundRepository, LeaseRepository):
                 row.lease_owner = row.lease_until = None
                 plan = Plan.model_validate(row.plan)
                 if status != "completed" or not plan.warm_start or plan.noise is not None:
-                    run_states.drop_state(session, run_id)
+                    run_states.drop_states(session, [run_id])
                 if status == "completed" and not plan.tunes_only:
                     run_states.drop_states(session, _earlier(row))
                 rounds.drop_exchanges(session, run_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -97,16 +98,20 @@ def test_a_plant_whose_key_was_taken_away_is_none_of_those_that_the_plan_needs(p
         patient.trained(run, coordinator)
 
 
-def test_a_plant_whose_key_was_taken_away_enters_by_its_cuts(patient: PatientWorks) -> None:
-    transport, coordinator = patient.slow(), patient.coordinator()
-    keys: Any = coordinator._parts.keys
+def takes_the_key_away(coordinator: Any, number: int) -> Callable[[Any], bool]:
+    """What takes the key of one plant away once a round is asked; nobody is silent."""
 
     def silent(task: Any) -> bool:
-        if task.kind == "round" and task.round == 6:
-            keys.pop(LIAR, None)
+        if task.kind == "round" and task.round == number:
+            coordinator._parts.keys.pop(LIAR, None)
         return False
 
-    transport.silent = silent
+    return silent
+
+
+def test_a_plant_whose_key_was_taken_away_enters_by_its_cuts(patient: PatientWorks) -> None:
+    transport, coordinator = patient.slow(), patient.coordinator()
+    transport.silent = takes_the_key_away(coordinator, 6)
     trained, _ = patient.trained(patient.waiting(min_sites=3, absence_patience_seconds=20.0), coordinator)
     assert trained.status is Status.CERTIFIED and trained.certificate.fresh_weight == pytest.approx(0.75)
 
@@ -114,14 +119,7 @@ def test_a_plant_whose_key_was_taken_away_enters_by_its_cuts(patient: PatientWor
 def test_a_plant_whose_key_is_taken_away_while_it_works_counts_once_among_the_missing(patient: PatientWorks) -> None:
     """Its late answer fails, for nobody has its key: a run ended so, with as many answers as it needs."""
     transport, coordinator = patient.slow(plant_4=7.5), patient.coordinator()
-    keys: Any = coordinator._parts.keys
-
-    def silent(task: Any) -> bool:
-        if task.kind == "round" and task.round == 3:
-            keys.pop(LIAR, None)
-        return False
-
-    transport.silent = silent
+    transport.silent = takes_the_key_away(coordinator, 3)
     trained, _ = patient.trained(patient.waiting(min_sites=3, absence_patience_seconds=20.0), coordinator)
     assert ("rejected", 1) in [(status, question) for _, status, question in patient.answers(LIAR)]
     assert trained.status is Status.CERTIFIED
