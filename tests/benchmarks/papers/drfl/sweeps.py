@@ -18,8 +18,9 @@ from pathlib import Path
 from tests.benchmarks.command import at_least
 from tests.benchmarks.data import MissingDataError
 from tests.benchmarks.papers.drfl.areas import areas, curve_rows, table
-from tests.benchmarks.papers.drfl.methods import METHODS, PAPER_GRID, QUICK_GRID, QUICK_HUBER, Grid
+from tests.benchmarks.papers.drfl.methods import METHODS
 from tests.benchmarks.papers.drfl.plots import sweep_plot
+from tests.benchmarks.papers.drfl.settings import PAPER_GRID, PAPER_HUBER, QUICK_GRID, QUICK_HUBER, Grid
 from tests.benchmarks.papers.drfl.tables import SCENARIOS, Scenario
 from tests.benchmarks.papers.drfl.tuning import run_cell
 from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
@@ -27,9 +28,9 @@ from tests.benchmarks.papers.fdr_svm.cells import Job, run_cells
 
 def grid_of(scenario: Scenario, quick: bool) -> Grid:
     """The values that are tried."""
-    if not quick:
-        return PAPER_GRID
-    return QUICK_GRID if scenario.task == "classification" else QUICK_HUBER
+    if scenario.task == "regression":
+        return QUICK_HUBER if quick else PAPER_HUBER
+    return QUICK_GRID if quick else PAPER_GRID
 
 
 def jobs(scenarios: list[Scenario], quick: bool, repetitions: int) -> list[Job]:

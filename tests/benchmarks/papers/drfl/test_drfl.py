@@ -15,7 +15,8 @@ from models.centralised.bundle import train_at_hand
 from models.site_ambiguity.ball import MixtureBall
 from tests.benchmarks.papers.drfl.areas import area, areas, table
 from tests.benchmarks.papers.drfl.figure1 import first_stage, levels, second_stage, verdict, volume
-from tests.benchmarks.papers.drfl.methods import METHODS, PAPER_GRID, WHOLE, Grid, Setting, fit, problems, score, tuner
+from tests.benchmarks.papers.drfl.methods import METHODS, WHOLE, fit, problems, score, tuner
+from tests.benchmarks.papers.drfl.settings import PAPER_GRID, Grid, Setting
 from tests.benchmarks.papers.drfl.tables import (
     MINORITY_KEPT,
     N_CLIENTS,

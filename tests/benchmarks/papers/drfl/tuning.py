@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
-from tests.benchmarks.papers.drfl.methods import METHODS, Grid, Setting, fit, score, tuner
+from tests.benchmarks.papers.drfl.methods import METHODS, fit, score, tuner
+from tests.benchmarks.papers.drfl.settings import Grid, Setting
 from tests.benchmarks.papers.drfl.tables import N_FOLDS, Rows, Scenario, load, split
 
 FINAL_GAP = 1e-4
