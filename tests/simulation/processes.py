@@ -54,6 +54,7 @@ class Process:
         context = contextvars.copy_context()
         context.run(CURRENT.set, self)
         task = asyncio.get_running_loop().create_task(_Watched(self, work).run(), name=self.name, context=context)
+        task.add_done_callback(lambda _: work.close())  # it never began where its process was killed before
         self.tasks.append(task)
         return task
 

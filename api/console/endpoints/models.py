@@ -20,11 +20,12 @@ from api.models.schemas import Unlearning
 from api.web.auth import CONSOLE, Administrator, Diagnoser, Operator, Reader
 from api.web.dependencies import BackendDep, Offset
 from services.contracts.base import VERSION_PATTERN
-from services.contracts.errors import BallastError, InvalidInputError
+from services.contracts.errors import BallastError, InvalidInputError, NotFoundError
 from services.contracts.evaluation.fairness import BASIS_NAMES
 from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE
 from services.contracts.reading import explain
 from services.contracts.versions.version_facts import VersionSummary
+from services.registry.labels import CHAMPION
 from services.reporting.fairness_page import EXPLAINED, index_columns
 
 router = APIRouter(prefix=CONSOLE, include_in_schema=False)
@@ -41,8 +42,10 @@ def models_page(request: Request, _: Reader, backend: BackendDep) -> HTMLRespons
 @router.get("/models/{name}")
 def model_page(name: str, _: Reader, backend: BackendDep) -> Response:
     """Go to the champion of a model, or to its newest version."""
-    champion = service.champion_of(backend, name)
-    number = champion or backend.registry.versions(name, 1)[0].version
+    try:
+        number = backend.checked.resolve(name, CHAMPION)
+    except NotFoundError:
+        number = backend.registry.versions(name, 1)[0].version
     return RedirectResponse(f"{CONSOLE}/models/{name}/versions/{number}", 303, headers=HEADERS)
 
 

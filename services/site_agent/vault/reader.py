@@ -65,6 +65,7 @@ class Vault:
             stamp = _stamp(_files(self._source))
             if self._dataset is None or stamp != self._stamp:
                 self._dataset = None
+                _refuse_streams(_files(self._source))
                 table, self._stamp = self._whole(stamp)
                 self._dataset = build_dataset(table, self._asset_type)
             return self._dataset
@@ -112,6 +113,13 @@ def _files(source: DataSource) -> list[Path]:
 
         return simulator_source.files(source)
     return [source.path]
+
+
+def _refuse_streams(paths: list[Path]) -> None:
+    """A pipe gives its rows once, to whoever reads first, and holds up a reader until somebody writes."""
+    for path in paths:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise VaultError(f"{path} is a pipe or a device: a plant's table is a file, which is read again", "no_data")
 
 
 def _read(source: DataSource, asset_type: AssetType) -> RawTable:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from api.console.endpoints.models import model_page
 from api.console.views.models import fairness, version_page
 from api.models import exports, service
 from flows.alias_watch import restore_aliases
@@ -104,6 +105,8 @@ def test_what_is_shown_and_handed_out_as_champion_is_the_stores_too(world: Any) 
         detail = world.call(Role.VIEWER, "GET", f"/v1/models/shown/versions/{CHAMPION}")
         assert (detail.status_code, detail.json()["version"]) == (200, second)
         assert version_page(world.backend, "shown", CHAMPION, newest=9, real=True).version.version == second
+        page = model_page("shown", FOUNDER, world.backend)
+        assert page.headers["location"] == f"/console/models/shown/versions/{second}"
         assert fairness(world.backend, "shown", first, real=True).report.champion_version == second
         exports.export(world.backend, FOUNDER, "shown", CHAMPION, "c99", "double")
         exported = world.backend.store.audit.list_events(action="model.export")[0]

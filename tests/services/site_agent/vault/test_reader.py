@@ -179,3 +179,14 @@ def test_a_file_that_changed_is_read_once_nobody_writes_into_it(
     assert len(slept) == 5 and all(0 < each <= 60 for each in slept)
     os.utime(path, (0, 0))
     assert len(vault.current().train) == 60 and slept[5:] == [0.0], "what is old is not waited for"
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
+def test_a_pipe_is_no_table(asset_type: AssetType, tmp_path: Path, link: bool) -> None:
+    pipe = tmp_path / "data.csv"
+    os.mkfifo(pipe)
+    path = tmp_path / "current.csv" if link else pipe
+    if link:
+        path.symlink_to(pipe)
+    with pytest.raises(VaultError, match="current.csv is a pipe" if link else "data.csv is a pipe"):
+        Vault(CsvSource(kind="csv", path=path), asset_type).current()
