@@ -18,6 +18,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as this_flow_run
 
 from flows.artifacts import forget_tables, link_to_version, unless_away
+from flows.doing import told_step
 from flows.endings import ending, is_passing
 from flows.labels import run_name, run_tags
 from flows.lease import held_lease, new_owner
@@ -32,7 +33,7 @@ from flows.publish import (
     register,
     withdraw,
 )
-from flows.steps import REGISTRY_WAITS, step
+from flows.steps import REGISTRY_WAITS
 from flows.sudden_end import end_at_once_when_told
 from flows.unlearning import forget_those_due
 from flows.until_cancelled import still_wanted, tried_until_cancelled
@@ -112,7 +113,7 @@ async def drive(context: FlowContext, run: Run) -> dict[str, Any]:
         wanted = partial(still_wanted, context, run)
         async with context.plant_link(run.plan.absence_patience_seconds, wanted) as transport:
             coordinator = context.coordinator(run, transport)
-            run = await step("join", partial(coordinator.join, run))
+            run = await told_step(context, run, "join", partial(coordinator.join, run))
             names = ", ".join(site.site_id for site in run.sites)
             get_run_logger().info("%d sites take part: %s", len(run.sites), names)
             if run.plan.tunes_only:
@@ -127,18 +128,19 @@ async def train_and_evaluate(context: FlowContext, coordinator: Coordinator, run
     try:
         await asyncio.to_thread(announce, context, run)
         run = await tune(coordinator, run)
-        trained = await step("train", partial(coordinator.train, run, progress))
+        trained = await told_step(context, run, "train", partial(coordinator.train, run, progress))
         run = context.store.runs.get_run(run.run_id)
         trained = await couple(context, coordinator, run, trained)
         asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
-        evaluation = await step("evaluate", asked)
+        evaluation = await told_step(context, run, "evaluate", asked)
         while evaluation.convicted:
-            trained = await step("train again", partial(coordinator.train, run, progress, evaluation))
+            again = partial(coordinator.train, run, progress, evaluation)
+            trained = await told_step(context, run, "train again", again)
             run = context.store.runs.get_run(run.run_id)
             trained = await couple(context, coordinator, run, trained)
             asked = partial(coordinator.evaluate, run, trained.weights, trained.risk_bound)
-            evaluation = await step("evaluate again", asked)
-        calibrated = await step("calibrate", partial(coordinator.calibrate, run, trained.weights))
+            evaluation = await told_step(context, run, "evaluate again", asked)
+        calibrated = await told_step(context, run, "calibrate", partial(coordinator.calibrate, run, trained.weights))
         draft = await asyncio.to_thread(keep_draft, context, run, trained, evaluation, calibrated)
         await progress.finish(trained.rounds, trained.certificate.gap)
     finally:
@@ -150,7 +152,7 @@ async def couple(context: FlowContext, coordinator: Coordinator, run: Run, train
     """The model with its planes coupled, where its plan has that; else as it is, without a step in Prefect's pages."""
     if not couples(run.plan, context.contract_of(run)):
         return trained
-    return await step("couple", partial(coordinator.couple, run, trained))
+    return await told_step(context, run, "couple", partial(coordinator.couple, run, trained))
 
 
 async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[str, Any]:
@@ -160,10 +162,10 @@ async def conclude(context: FlowContext, run: Run, draft: VersionDraft) -> dict[
     ends as cancelled, or, where its version is recorded by then, as completed with a challenger.
     """
     to_registry = tried_until_cancelled(context, run, partial(register, context, run, draft))
-    version = await step("register", to_registry, REGISTRY_WAITS)
+    version = await told_step(context, run, "register", to_registry, REGISTRY_WAITS)
     to_champion = tried_until_cancelled(context, run, partial(promote_if_gates_hold, context, run, version))
     try:
-        outcome = await step("promote", to_champion, REGISTRY_WAITS)
+        outcome = await told_step(context, run, "promote", to_champion, REGISTRY_WAITS)
     except RunCancelledError as error:
         outcome = f"version {version.version} stays challenger: {error}"
     await link_to_version(version, f"{context.settings.api.url}/console", outcome)

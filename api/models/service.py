@@ -48,7 +48,7 @@ def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> Champion
     """Make the champion before this one champion again; ``ConflictError`` when there is none."""
     with backend.store.atomic() as store:
         store.audit.take_turn()
-        before = _champion_of(backend, name)
+        before = champion_of(backend, name)
         gone = store.model_versions.forgotten_numbers(name)
         restored = backend.registry.rollback(name, actor=actor.name, reason=reason, without=gone)
         change = ChampionChange(
@@ -59,7 +59,7 @@ def rollback(backend: Backend, actor: Actor, name: str, reason: str) -> Champion
     return change
 
 
-def _champion_of(backend: Backend, name: str) -> str | None:
+def champion_of(backend: Backend, name: str) -> str | None:
     """Version number of a model's champion; None when it has none."""
     try:
         return backend.registry.resolve(name, CHAMPION)
@@ -69,7 +69,7 @@ def _champion_of(backend: Backend, name: str) -> str | None:
 
 def _champion_before(backend: Backend, name: str, number: str) -> str | None:
     """Champion before a promotion; ``ConflictError`` where it is the version to be promoted."""
-    before = _champion_of(backend, name)
+    before = champion_of(backend, name)
     if before == number:
         raise ConflictError(f"version {number} of model {name} is champion already")
     return before

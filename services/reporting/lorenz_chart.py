@@ -15,6 +15,9 @@ STYLES = {
 }
 """Line style and mark by basis, and whether it is the champion's."""
 
+MARKS = 24
+"""Of a line at most: those of hundreds of plants would hide it."""
+
 
 def lorenz_chart(report: FairnessReport, form: Format) -> bytes:
     """Picture of the Lorenz curves of this version and the champion, beside the line of equality; and transformed."""
@@ -68,5 +71,5 @@ def _draw(axes: object, beside: object, indices: FairnessIndices, label: str, *,
     for where, heights in ((axes, up), (beside, [y - x / 2 for x, y in zip(across, up, strict=True)])):
         where.plot(  # type: ignore[attr-defined]  # matplotlib has no types here
             across, heights, color="0.45" if champion else "black", linestyle=line, marker=mark, markersize=4,
-            markerfacecolor="white", label=label,
+            markerfacecolor="white", markevery=-(-len(across) // MARKS), label=label,
         )

@@ -21,6 +21,12 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 CUT = """[...document.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth)
   .map(each => `${each.getAttribute("aria-label")}: ${each.scrollWidth} px in ${each.clientWidth}`)"""
 """Tables that go on beyond their card, which nobody sees."""
+OVER = """[...document.querySelectorAll("td, th")].filter(each => !each.querySelector("details")).filter(each => {
+  const words = document.createRange(), cell = each.getBoundingClientRect();
+  words.selectNodeContents(each);
+  return [...words.getClientRects()].some(part => part.right > cell.right + 1 || part.left < cell.left - 1);
+}).map(each => each.innerText)"""
+"""Cells whose words stand over those of a neighbour."""
 PAGES = (
     "fleet", "runs", "run", "compare", "models", "model", "fairness", "diagnose", "plans", "plan", "privacy", "audit",
     "admin", "system", "components",
@@ -97,6 +103,30 @@ def test_long_names_of_classes_and_sensors_stay_on_a_telephone(trained: Site, lo
         )
         beyond = seen.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert beyond <= 0, f"{address} is {beyond} px wider than the window"
+
+
+def test_no_words_stand_over_those_of_a_neighbour_where_names_are_long(
+    trained: Site, looking: Callable[..., Any]
+) -> None:
+    """A bar beside a figure is no width of its own to a table that has too little."""
+    seen = looking("light", 1280)
+    seen.sign_in(trained.tokens[Role.ADMINISTRATOR])
+    found = addresses(seen.page, seen.url)
+    for name in ("fleet", "model", "fairness"):
+        seen.open(found[name])
+        assert seen.page.locator("td.n > svg.bar").count(), name
+        for width in (1280, 1000, 700, 400):
+            seen.page.set_viewport_size({"width": width, "height": 900})
+            for length in (1, 2, 3):
+                seen.page.evaluate(
+                    """name => {
+                      for (const each of document.querySelectorAll("tbody th")) each.textContent = name;
+                      for (const each of document.querySelectorAll("td.n > svg.bar"))
+                        each.nextSibling.data = "0.0123 %";
+                    }""",
+                    "the-plant-of-" * length,
+                )
+                assert seen.page.evaluate(OVER) == [], (name, width, length)
 
 
 def test_every_page_is_read_without_a_script(trained: Site, looking: Callable[..., Any]) -> None:

@@ -51,7 +51,7 @@ def a_page(status: str, points: list[tuple[float, float, float]]) -> str:
         a_round(RUN, number, upper=upper, lower=lower, gap=gap) for number, (upper, lower, gap) in enumerate(points, 1)
     )
     found = RunPage(run, told, (), (), ())
-    return rendered("run.html", found=found, run=run, shown=told, forgotten={}, bounds="", gap="")
+    return rendered("run.html", found=found, run=run, shown=told, forgotten={}, bounds="As the server drew it.", gap="")
 
 
 @pytest.fixture
@@ -65,7 +65,6 @@ def follow(browser: Any) -> Any:
         page.clock.install()
         page.add_init_script(SOURCES + KEPT_WORDS)
         asked = serve(page, text, {"vendor/uplot.min.js": KEPT_CHARTS})
-        page.wait_for_function("charts.length >= 2")
         return page, asked
 
     yield opened
@@ -81,7 +80,7 @@ def rounds(*numbers: int) -> dict[str, Any]:
     """News of some rounds as the API tells them."""
     gaps = [0.3 / number for number in numbers]
     return {
-        "status": "running", "rounds": numbers[-1], "cancelling": False, "round": list(numbers),
+        "status": "running", "doing": "training", "rounds": numbers[-1], "cancelling": False, "round": list(numbers),
         "upper": [0.4] * len(numbers), "lower": [0.25] * len(numbers), "gap": gaps, "fresh": [1.0] * len(numbers),
         "seconds": [1.0] * len(numbers),
     }
@@ -98,6 +97,7 @@ def test_charts_and_tiles_follow_the_rounds(follow: Follow) -> None:
     bounds, gap = page.evaluate(DRAWN)
     assert bounds == [[1, 2, 3, 4], [1.0, 0.5, 0.4, 0.4], [None, 0.2, 0.25, 0.25]]
     assert gap == [[1, 2, 3, 4], [None, 0.6, pytest.approx(0.1), pytest.approx(0.075)], [1e-3] * 4]
+    assert page.locator("#told-doing").inner_text() == "training"
     assert page.locator("#told-rounds").inner_text() == "4" and page.locator("#told-gap").inner_text() == "7.50e-2"
     none = rounds(5) | {"round": [], "upper": [], "lower": [], "gap": []}
     page.evaluate("news => tell('rounds', news)", none)
@@ -114,6 +114,7 @@ def test_a_gap_of_nothing_is_drawn_where_a_logarithm_can_be(follow: Follow) -> N
 def test_a_run_that_begins_is_drawn_from_its_first_round(follow: Follow) -> None:
     page, _ = follow(a_page("pending", []))
     assert page.evaluate("sources[0].address").endswith("?after=0")
+    assert page.evaluate("charts.length") == 0 and page.locator("#bounds").inner_text() == "As the server drew it."
     page.evaluate("news => tell('rounds', news)", rounds(1))
     assert page.evaluate(DRAWN)[0] == [[1], [0.4], [0.25]]
 

@@ -51,7 +51,7 @@ class Progress:
 
 
 def test_what_was_trained_without_the_convicted_is_what_is_judged_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def step(_name: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def step(_context: Any, _run: Any, _name: str, work: Callable[[], Awaitable[Any]]) -> Any:
         return await work()
 
     async def as_written(_coordinator: Any, run: Any) -> Any:
@@ -61,7 +61,7 @@ def test_what_was_trained_without_the_convicted_is_what_is_judged_and_kept(monke
         return run, trained.weights, evaluation.convicted, calibrated
 
     told = {
-        "step": step, "tune": as_written, "Progress": Progress, "keep_draft": keep, "announce": lambda *_: None,
+        "told_step": step, "tune": as_written, "Progress": Progress, "keep_draft": keep, "announce": lambda *_: None,
         "couples": lambda *_: True,
     }
     for name, stand_in in told.items():

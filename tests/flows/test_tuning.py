@@ -66,10 +66,21 @@ def tuned_alone(works: Any, plan: Plan) -> Run:
 
 
 @pytest.mark.parametrize("reveal", ["sums", "each site"])
-def test_a_tuning_alone_makes_no_version_and_the_next_training_takes_its_choice(works: Any, reveal: str) -> None:
+def test_a_tuning_alone_makes_no_version_and_the_next_training_takes_its_choice(
+    works: Any, reveal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = works.plan(f"alone-{reveal.replace(' ', '-')}", reveal=reveal, tuning=GRID)
+    told, tell = list[tuple[str, str]](), works.context.store.runs.set_doing
+
+    def noted(run_id: str, doing: str) -> None:
+        tell(run_id, doing)
+        told.append((doing, works.context.store.runs.get_run(run_id).doing))
+
+    monkeypatch.setattr(works.context.store.runs, "set_doing", noted)
     alone = tuned_alone(works, plan)
     curve = alone.plan.tuned
+    assert curve is not None and alone.doing == ""
+    assert told == [(f"tuning, exchange {n}",) * 2 for n in range(1, curve.rounds + 1)], "who looks sees how far it is"
     assert (alone.status, alone.rounds, alone.model_version) == ("completed", 0, None)
     assert curve is not None and len(curve.candidates) == 8 and "chosen of 8 candidates" in alone.reason
     assert curve.why in alone.reason and "the plan's next training takes it" in alone.reason

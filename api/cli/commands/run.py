@@ -21,6 +21,8 @@ from services.contracts.problems.tuning_curve import TuningCurve, candidate_word
 from services.process.command_line import seconds, whole_number
 
 run = run_action
+SHOWN = 24
+"""Plants that are named on a line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,7 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
     if args.json:
         print_json(found)
         return
-    shown = ("run_id", "status", "reason", "rounds", "gap", "upper", "lower", "fresh_weight", "created_at")
+    shown = ("run_id", "status", "doing", "reason", "rounds", "gap", "upper", "lower", "fresh_weight", "created_at")
     last = backend.store.runs.get_rounds(args.run_id, after=max(0, found.rounds - 1))
     results = ("cancel_requested", "flow_run_id", "mlflow_run_id", "model_version")
     print_fields([
@@ -59,8 +61,8 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
         *([("for this run alone", _pairs(found.plan.overrides))] if found.plan.overrides else []),
         *((name, getattr(found, name)) for name in shown),
         *_tuning(found.plan.tuned, found.plan.spec.loss.name),
-        ("sites", [site.site_id for site in found.sites]),
-        ("absentees", [f"{answer.site_id} ({answer.code})" for answer in found.absentees]),
+        ("sites", _first([site.site_id for site in found.sites])),
+        ("absentees", _first([f"{answer.site_id} ({answer.code})" for answer in found.absentees])),
         ("at work", [
             f"{answer.site_id} (question of round {answer.question or record.round}, {answer.seconds:.1f} s)"
             for record in last for answer in record.answers if answer.status == "open"
@@ -68,6 +70,12 @@ def _show(backend: Backend, args: argparse.Namespace) -> None:
         ("excluded", [f"{each.site_id} in round {each.round} ({each.reason})" for each in found.excluded]),
         *((name, getattr(found, name)) for name in results),
     ])
+
+
+def _first(names: list[str]) -> list[str]:
+    """The first of hundreds of plants, and how many there are besides; ``--json`` names all."""
+    more = len(names) - SHOWN
+    return names if more <= 0 else [*names[:SHOWN], f"and {more} more (--json names all)"]
 
 
 def _tuning(curve: TuningCurve | None, loss: LossName) -> list[tuple[str, object]]:
@@ -105,13 +113,18 @@ def _rounds(backend: Backend, args: argparse.Namespace) -> None:
 
 
 def _watch(backend: Backend, args: argparse.Namespace) -> int:
-    """Print each round when it is committed, and the end with its reason; on stderr that nobody drives it.
+    """Print what it does, each round when it is committed, and its end; on stderr that nobody drives it.
 
     As JSON the rounds alone: what it ended with is on stderr then, where it was not completed.
     """
     seen, said, alone = 0, "", False
     while True:
         found = backend.store.runs.get_run(args.run_id)
+        goes_on, because = found.status in ("pending", "running"), found.reason or found.doing
+        state = f"{found.status}{': ' if because else ''}{because}"
+        if goes_on and state != said and not args.json:
+            said = state
+            print(state, flush=True)
         for each in backend.store.runs.get_rounds(args.run_id, after=seen):
             seen = each.round
             if args.json:
@@ -119,12 +132,10 @@ def _watch(backend: Backend, args: argparse.Namespace) -> int:
             else:
                 there = sum(answer.status == "accepted" for answer in each.answers)
                 print(f"round {seen}: gap {each.gap:.2e}, at most {each.upper:.5g}, {there} sites", flush=True)
-        state = f"{found.status}{': ' if found.reason else ''}{found.reason}"
-        if state != said and not args.json:
-            said = state
-            print(state, flush=True)
-        if found.status not in ("pending", "running"):
-            if args.json and found.status != "completed":
+        if not goes_on:
+            if not args.json:
+                print(state, flush=True)
+            elif found.status != "completed":
                 print(f"ballast: run {args.run_id} {state}", file=sys.stderr)
             return 0 if found.status == "completed" else 1
         before, alone = alone, flows_at_work(backend.settings) is False

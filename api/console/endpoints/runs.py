@@ -121,7 +121,8 @@ def _news(backend: Backend, run_id: str, after: int) -> tuple[dict[str, Any], in
     run = backend.store.runs.get_run(run_id)
     points = backend.store.overview.points(run_id, after)
     told = {
-        "status": run.status, "rounds": run.rounds, "cancelling": run.cancel_requested, **series(points),
+        "status": run.status, "doing": run.doing, "rounds": run.rounds, "cancelling": run.cancel_requested,
+        **series(points),
     }
     return told, points[-1].round if points else after
 

@@ -47,6 +47,7 @@
   }
 
   function draw() {
+    if (!data.round.length) return; // the page says that there is no round yet
     for (const chart of charts) chart.destroy();
     const color = style();
     const x = { time: false };
@@ -76,17 +77,20 @@
     charts[1].setData([data.round, positive(data.gap), data.round.map(() => wanted)]);
   }
 
-  const tiles = { rounds: document.getElementById("told-rounds"), gap: document.getElementById("told-gap") };
+  const tile = (name) => document.getElementById(`told-${name}`);
+  const tiles = { rounds: tile("rounds"), gap: tile("gap"), doing: tile("doing") };
 
   function follow() {
     const source = new EventSource(`${holder.dataset.events}?after=${data.round.at(-1) || 0}`);
     source.addEventListener("rounds", (event) => {
       const news = JSON.parse(event.data);
       for (const name of ["round", "upper", "lower", "gap"]) data[name].push(...news[name]);
+      if (tiles.doing) tiles.doing.textContent = news.doing;
       if (tiles.rounds) tiles.rounds.textContent = String(news.rounds);
       const last = data.gap.at(-1);
       if (last !== null && last !== undefined) tiles.gap.textContent = last.toExponential(2);
-      if (news.round.length) show();
+      if (news.round.length && charts.length) show();
+      else if (news.round.length) draw();
     });
     source.addEventListener("end", () => { source.close(); location.reload(); });
     // A browser tries again after a lost connection by itself, but never after an answer such as 503.

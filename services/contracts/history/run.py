@@ -155,6 +155,7 @@ class Run(Contract):
     plan: Plan
     status: RunStatus
     reason: str = ""
+    doing: str = Field(default="", description="of an unfinished run: its step, and the exchange of a tuning")
     created_at: datetime
     updated_at: datetime
     rounds: int = 0

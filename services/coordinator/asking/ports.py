@@ -38,6 +38,9 @@ class RunStore(Protocol):
     def is_cancelled(self, run_id: str) -> bool:
         """Whether somebody asked that the run stop; raise ``NotFoundError``."""
 
+    def set_doing(self, run_id: str, doing: str) -> None:
+        """Say what an unfinished run does now."""
+
     def begin_run(
         self, run_id: str, sites: Sequence[SiteTermsRecord], absentees: Sequence[SiteAnswer] = (),
         start: RunStart | None = None, digests: Mapping[str, str] | None = None,

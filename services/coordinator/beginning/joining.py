@@ -22,6 +22,7 @@ from services.contracts.plans.plan_problem import (
 from services.contracts.problems.lift import ProductLiftSpec
 from services.contracts.problems.tuning import AUTO, settled
 from services.contracts.problems.tuning_curve import TuningCurve
+from services.contracts.problems.tuning_task import TuningTask
 from services.coordinator.beginning.chosen_terms import earlier_choice, with_choice
 from services.coordinator.beginning.tuning import PlanTuning
 from services.coordinator.beginning.tuning_exchange import TuningAnswers, TuningQuestion
@@ -147,6 +148,8 @@ class Joining:
         :class:`TooFewSitesError` where one may not answer any more.
         """
         self._parts.check_cancelled(run)
+        if isinstance(asked.task, TuningTask):
+            self._parts.tell(run, f"tuning, exchange {asked.number}")
         keys = self._parts.keys_of(run)
         question = replace(
             self._parts.question(run, "tune", asked.number, dict.fromkeys(keys, asked.arrays), asked.shapes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.methods.catalogue import check_parameters, get_method
 from models.one_vs_rest import OneVsRestServer
+from services.contracts.errors import UnavailableError
 from services.contracts.history.run import Exchange, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
@@ -26,6 +28,8 @@ from services.coordinator.run_state.run_errors import RunCancelledError, TooFewS
 from services.coordinator.run_state.terms import cohorts_of, server_problem, site_specs
 from services.coordinator.run_state.training_state import Training
 from services.coordinator.run_state.warm_start import Earlier, may_reuse, warmed
+
+LOG = logging.getLogger("ballast.coordinator")
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,14 @@ class RunParts:
         """Raise :class:`RunCancelledError` where nobody wants the run any more."""
         if self.store.is_cancelled(run.run_id):
             raise RunCancelledError("an operator cancelled the run")
+
+    def tell(self, run: Run, doing: str) -> None:
+        """Say what the run does now, to who looks at it; where the store has no time for that it goes on."""
+        LOG.info("run %s: %s", run.run_id, doing)
+        try:
+            self.store.set_doing(run.run_id, doing)
+        except UnavailableError as error:
+            LOG.warning("run %s: what it does is not told: %s", run.run_id, error)
 
 
 def sites_needed(plan: Plan) -> int:

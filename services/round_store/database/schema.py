@@ -8,7 +8,7 @@ from services.contracts.errors import UnavailableError
 from services.round_store.database.failures import UPGRADE_COMMAND, describe, explained
 from services.round_store.tables.audit import AuditHeadRow
 
-SCHEMA_REVISION = "0017"
+SCHEMA_REVISION = "0018"
 """The revision of the migrations that the tables of this version stand at."""
 
 

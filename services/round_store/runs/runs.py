@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, and_, bindparam, or_, select
-from sqlalchemy.orm import Session
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError
 from services.contracts.history.events import EventKind
@@ -22,7 +21,7 @@ from services.round_store.runs import rounds, run_drafts, run_states
 from services.round_store.runs.model_versions import tell_unfinished
 from services.round_store.runs.run_leases import LeaseRepository
 from services.round_store.runs.run_rounds import RoundRepository
-from services.round_store.runs.run_rows import FINAL, OVERTAKEN, run_row
+from services.round_store.runs.run_rows import FINAL, OVERTAKEN, changed, run_row
 from services.round_store.tables.runs import UNFINISHED_STATUSES, RunRow
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class RunRepository(RoundRepository, LeaseRepository):
         missing = [document(rounds.cleaned(answer)) for answer in absentees]
         with self._scope.write() as session:
             began |= {"status": "running", "sites": terms, "absentees": missing}
-            run = _changed(session, run_id, ("pending",), "begun", **began)
+            run = changed(session, run_id, ("pending",), "begun", **began)
             note(session, "run.begun", plan=run.plan.name, run_id=run_id)
             note_answers(session, run.plan.name, run_id, 0, run.absentees)
             note_drift(session, run)
@@ -177,6 +176,7 @@ class RunRepository(RoundRepository, LeaseRepository):
                 if owner is not None and row.lease_owner != owner:
                     raise ConflictError(f"run {run_id} was taken over by another process", code=OVERTAKEN)
                 row.status, row.reason, row.updated_at = status, sentence(reason), utc_now(session)
+                row.doing = ""
                 row.lease_owner = row.lease_until = None
                 plan = Plan.model_validate(row.plan)
                 if status != "completed" or not plan.warm_start or plan.noise is not None:
@@ -197,6 +197,13 @@ class RunRepository(RoundRepository, LeaseRepository):
     def set_flow_run_id(self, run_id: str, flow_run_id: str) -> Run:
         """Say which flow run drives the run."""
         return self._change(run_id, UNFINISHED_STATUSES, "given a flow run", flow_run_id=flow_run_id)
+
+    def set_doing(self, run_id: str, doing: str) -> None:
+        """Say what an unfinished run does now; of one that has ended nothing is changed."""
+        with self._scope.write() as session:
+            row = run_row(session, run_id, lock=True)
+            if row.status not in FINAL:
+                row.doing, row.updated_at = sentence(doing), utc_now(session)
 
     def keep_draft(self, run_id: str, draft: VersionDraft) -> VersionDraft:
         """Commit the version that a run made, until the run ends; one that is there already stands, and is given back.
@@ -228,18 +235,7 @@ class RunRepository(RoundRepository, LeaseRepository):
 
     def _change(self, run_id: str, allowed: Sequence[str], done: str, **values: Any) -> Run:
         with self._scope.write() as session:
-            return _changed(session, run_id, allowed, done, **values)
-
-
-def _changed(session: Session, run_id: str, allowed: Sequence[str], done: str, **values: Any) -> Run:
-    row = run_row(session, run_id, lock=True)
-    if row.status not in allowed:
-        code = OVERTAKEN if row.status == "running" else None
-        raise ConflictError(f"run {run_id} is {row.status} and cannot be {done}", code=code)
-    for name, value in values.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now(session)
-    return Run.of_record(row)
+            return changed(session, run_id, allowed, done, **values)
 
 
 def _earlier(row: RunRow) -> Select[tuple[str]]:

@@ -32,6 +32,7 @@ class RunRow(Base):
     plan: Mapped[dict[str, Any]]
     status: Mapped[str]
     reason: Mapped[str]
+    doing: Mapped[str]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     rounds: Mapped[int]

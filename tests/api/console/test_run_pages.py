@@ -65,6 +65,8 @@ def test_a_live_page_is_told_each_round_once_and_the_end(
 
     commit(1)
     commit(2)
+    store.set_doing(run_id, "training <b>")
+    assert '<small id="told-doing">training &lt;b&gt;</small>' in person.get(f"/console/runs/{run_id}").text
     monkeypatch.setattr(runs, "asyncio", SimpleNamespace(sleep=pause))
 
     def heard(headers: dict[str, str], query: str = "") -> list[Any]:
@@ -75,8 +77,8 @@ def test_a_live_page_is_told_each_round_once_and_the_end(
 
     *told, end = heard({"Last-Event-ID": "1"})
     assert [each["round"] for each in told] == [[2], [3], []] and end == {"reason": "cancelled"}
-    assert [(each["status"], each["rounds"], each["cancelling"]) for each in told] == [
-        ("running", 2, False), ("running", 3, False), ("cancelled", 3, True),
+    assert [(each["status"], each["doing"], each["rounds"], each["cancelling"]) for each in told] == [
+        ("running", "training <b>", 2, False), ("running", "training <b>", 3, False), ("cancelled", "", 3, True),
     ]
     for query, header, rounds in (("", "", [1, 2, 3]), ("?after=2", "", [3]), ("?after=2", "1", [3]),
                                   ("?after=1", "2", [3]), ("", "x", [1, 2, 3]), ("", "9" * 12, [1, 2, 3])):

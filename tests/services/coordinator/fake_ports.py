@@ -240,6 +240,9 @@ class FakeStore:
         runs = [each for each in self.runs.values() if each.status == "completed" and each.run_id != run_id]
         return [each for each in runs[::-1] if tunings or not each.plan.tunes_only][:limit]
 
+    def set_doing(self, run_id: str, doing: str) -> None:
+        self.change(run_id, doing=doing)
+
     def set_tuned(self, run_id: str, plan: Plan, sites: Sequence[SiteTermsRecord]) -> Run:
         assert self.runs[run_id].rounds == 0
         return self.change(run_id, plan=plan, sites=tuple(sites))

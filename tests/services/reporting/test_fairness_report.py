@@ -202,6 +202,10 @@ def test_a_curve_goes_over_the_sites_and_the_champions_has_a_look_of_its_own() -
     assert transformed == pytest.approx([0.0, 0.0, 0.5])
     assert own["linestyle"] != other["linestyle"] and own["marker"] != other["marker"]
     assert len(set(STYLES.values())) == len(STYLES)
+    assert own["markevery"] == 1
+    (many,) = fairness_report(version("2", {f"p{n}": 1.0 + n for n in range(200)})).indices
+    _draw(axes, axes, many, "curve", champion=False)
+    assert 201 / plotted[-1][2]["markevery"] <= 24, "marks of hundreds of plants hide their line"
 
 
 def test_every_index_stands_under_its_name() -> None:

@@ -33,10 +33,14 @@ def test_a_run_is_followed_until_its_end(
             record = a_round(run.run_id, number, an_answer("plant-1"), upper=0.5, lower=0.4, gap=0.2)
             store.runs.commit_round(record, {"weights": np.zeros(3)})
 
+    def trains() -> None:
+        store.runs.set_doing(run.run_id, "training")
+        commit(1)
+
     # What the run does between two looks.
     steps: list[Callable[[], object]] = [
         lambda: store.runs.begin_run(run.run_id, (terms,)),
-        lambda: commit(1),
+        trains,
         lambda: None,
         lambda: commit(2, 3),
         lambda: store.runs.finish_run(run.run_id, status, "as the test says"),
@@ -59,7 +63,7 @@ def test_a_run_is_followed_until_its_end(
     assert (steps, waits) == ([], [waited] * 5), "the database is left alone meanwhile"
     sites = "at most 0.5, 1 sites"
     assert out.splitlines() == [
-        "pending", "running", f"round 1: gap 2.00e-01, {sites}", f"round 2: gap 2.00e-01, {sites}",
+        "pending", "running", "running: training", f"round 1: gap 2.00e-01, {sites}", f"round 2: gap 2.00e-01, {sites}",
         f"round 3: gap 2.00e-01, {sites}",
         f"{status}: as the test says",
     ]

@@ -159,6 +159,20 @@ def test_cancel_and_links(store: RoundStore, running: Run) -> None:
         store.runs.request_cancel(running.run_id)
 
 
+def test_a_run_says_what_it_does_until_it_ends(store: RoundStore, plan: Plan) -> None:
+    run = store.runs.create_run(plan)
+    assert run.doing == ""
+    store.runs.set_doing(run.run_id, "asking who is there")
+    asking = store.runs.get_run(run.run_id)
+    assert (asking.doing, asking.status) == ("asking who is there", "pending") and asking.updated_at > run.updated_at
+    store.runs.set_doing(run.run_id, "tuning,\nexchange 4")
+    assert store.runs.get_run(run.run_id).doing == "tuning, exchange 4"
+    ended = store.runs.finish_run(run.run_id, "failed", "for want of plants")
+    assert (ended.doing, ended.reason) == ("", "for want of plants")
+    store.runs.set_doing(run.run_id, "training")
+    assert store.runs.get_run(run.run_id) == ended, "a process that was overtaken says nothing of a run that ended"
+
+
 def test_lists_are_newest_first_and_filtered(store: RoundStore, plan: Plan) -> None:
     runs = []
     for name in ("one", "two", "three"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,11 +183,26 @@ def test_a_file_that_changed_is_read_once_nobody_writes_into_it(
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
-def test_a_pipe_is_no_table(asset_type: AssetType, tmp_path: Path, link: bool) -> None:
-    pipe = tmp_path / "data.csv"
+def test_a_pipe_is_no_table(
+    asset_type: AssetType, tmp_path: Path, write_csv: Callable[..., Path], make_table: Any, link: bool
+) -> None:
+    text, pipe = write_csv(make_table(40)).read_text(), tmp_path / "rows.csv"
     os.mkfifo(pipe)
     path = tmp_path / "current.csv" if link else pipe
     if link:
         path.symlink_to(pipe)
-    with pytest.raises(VaultError, match="current.csv is a pipe" if link else "data.csv is a pipe"):
+
+    over = threading.Event()
+
+    def write() -> None:  # there is a table to be read, for whoever opens the pipe
+        while not over.is_set():
+            with suppress(BrokenPipeError):
+                pipe.write_text(text)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    with pytest.raises(VaultError, match=f"{path.name} is a pipe"):
         Vault(CsvSource(kind="csv", path=path), asset_type).current()
+    over.set()
+    while writer.is_alive():
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
