@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 
 from services.contracts.errors import InvalidInputError
 
@@ -14,6 +15,8 @@ SIGNATURE = "Ballast-Signature"
 TIMESTAMP = "Ballast-Timestamp"
 TOLERANCE_SECONDS = 300
 """A message that is older is not believed: somebody may have kept it."""
+_SECONDS = re.compile("[0-9]{1,15}")
+"""A time that a number holds: who sends the header may write any."""
 
 
 def secret_of(key: bytes, webhook_id: str) -> str:
@@ -28,7 +31,7 @@ def signature(secret: str, timestamp: int, body: bytes) -> str:
 
 def check_signature(secret: str, timestamp: str, body: bytes, given: str, now: float) -> None:
     """What a receiver does; ``InvalidInputError`` for a message that was changed, was kept, or is somebody else's."""
-    if not timestamp.isdecimal() or abs(now - int(timestamp)) > TOLERANCE_SECONDS:
+    if not _SECONDS.fullmatch(timestamp) or abs(now - int(timestamp)) > TOLERANCE_SECONDS:
         raise InvalidInputError("the message is too old, or from the future")
-    if not hmac.compare_digest(signature(secret, int(timestamp), body).encode(), given.encode()):
+    if not hmac.compare_digest(signature(secret, int(timestamp), body).encode(), given.encode("utf-8", "replace")):
         raise InvalidInputError("the signature is not that of this message and this secret")

@@ -89,12 +89,13 @@ def when(moment: datetime | None) -> Html:
 
 
 def size(count: float | None) -> str:
-    """Bytes in B, kB, MB or GB (powers of 1000)."""
+    """Bytes in B, kB, MB, GB or TB (powers of 1000), to three digits: 999,999 B are 1 MB, not 1e+03 kB."""
     if count is None:
         return UNKNOWN
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.3g}\u202f{unit}"
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        shown = f"{count / factor:.3g}"
+        if float(shown) >= 1.0:
+            return f"{shown}\u202f{unit}"
     return f"{count:.0f}\u202fB"
 
 

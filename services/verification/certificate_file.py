@@ -134,8 +134,6 @@ def read_certificate(data: bytes) -> CertificateFile:
         fields["earlier_run"] = str(header.get("earlier_run", ""))
         found = CertificateFile(site_ids=tuple(str(site) for site in header["site_ids"]), heads=heads, **fields)
         _check(found)
-    except InvalidInputError:
-        raise
     except (*UNREADABLE, KeyError, TypeError, AttributeError, OverflowError):
         raise InvalidInputError("not a certificate file: it must be the npz file that a version carries") from None
     return found

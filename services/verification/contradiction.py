@@ -113,8 +113,6 @@ def _read(data: bytes) -> tuple[str, str, str, list[Exchange]]:
         exchanges = [(_bytes(pair["task"]), _bytes(pair["answer"])) for pair in found["exchanges"]]
         key = check_public_key(str(found["public_key"]))
         return str(found["run_id"]), str(found["site_id"]), key, exchanges
-    except InvalidInputError:
-        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error):
         raise InvalidInputError("not an evidence file: it must be the JSON that a run keeps of a site") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -84,6 +85,27 @@ def test_evidence_that_was_changed_proves_nothing(found: tuple[Cohort, AuditCase
     for text in (b"", b"[]", b'{"format": "x"}'):
         with pytest.raises(InvalidInputError, match="not a file"):
             verify_sum_evidence(text)
+
+
+def test_an_answer_is_evidence_of_the_question_and_the_cohort_that_it_was_given_to(
+    found: tuple[Cohort, AuditCase],
+) -> None:
+    """Its words say something else at other points, and no plant is convicted where it did not answer."""
+    cohort, case = found
+    key = cohort.files["auditor"]
+    document = json.loads(judged(case, audit(case, key), cohort.auditor, signer(key))[1][LIAR])
+    (first, second) = (Question.read(base64.urlsafe_b64decode(each)) for each in document["questions"])
+    moved = replace(second, points=second.points + 1.0)
+    later = replace(second, round=second.round + 1)
+    assert moved.round == second.round != first.round
+    told = document["cohort"]
+    for change in (
+        {"questions": [document["questions"][0], base64.urlsafe_b64encode(moved.frame()).decode()]},
+        {"questions": [document["questions"][0], base64.urlsafe_b64encode(later.frame()).decode()]},
+        {"cohort": told | {"name": "cohort-9"}}, {"cohort": told | {"run_id": "cd" * 16}},
+    ):
+        with pytest.raises(NotProvenError, match=f"{LIAR} did not commit itself to an answer to the question"):
+            verify_sum_evidence(json.dumps({**document, **change}).encode())
 
 
 def test_an_honest_plants_openings_are_no_evidence(found: tuple[Cohort, AuditCase]) -> None:

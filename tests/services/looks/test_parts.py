@@ -35,6 +35,7 @@ def test_a_moment_is_told_in_utc_wherever_it_was_noted() -> None:
 
 @pytest.mark.parametrize(("count", "told"), [
     (None, "–"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_000, "1.23 MB"), (2e9, "2 GB"),
+    (999_499, "999 kB"), (999_500, "1 MB"), (999_999, "1 MB"), (999_999_999, "1 GB"), (2.5e12, "2.5 TB"),
 ])
 def test_sizes_are_in_powers_of_a_thousand(count: float | None, told: str) -> None:
     assert parts.size(count) == told.replace(" ", "\u202f")

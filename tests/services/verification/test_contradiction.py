@@ -100,6 +100,31 @@ def test_each_cut_rises_by_its_own_swing(swing: float, offset: float, minorant_s
     assert words in found and bool(found) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("weight", "minorant", "words"),
+    [
+        (0.3, None, "lies below 0.9"), (-0.3, None, ""), (0.3, (-5.0, 0.1), "lies below 0.9"),
+        (0.1, (-5.0, 0.3), "lies below 0.9"), (0.1, (-5.0, -0.3), ""), (0.1, (0.6, 0.0), "lies below 0.6"),
+        (0.1, (0.6, -0.1), ""),
+    ],
+)
+def test_a_risk_is_nowhere_below_the_largest_norm_weight_times_the_norm(
+    weight: float, minorant: tuple[float, float] | None, words: str
+) -> None:
+    """At 3, where the risk is .5 and the told cut, which falls from 1 on, is below 0; a cut may have no swing."""
+    beside, one = answer("round 1", 0.5, 0.3), answer("round 2", 0.5, 0.4)
+    beside.asked["point"][0], one.asked["point"][0] = (3.0, 0.0, 0.5), (1.0, 0.0, 0.5)
+    said = {**one.said, "slope": np.array([[-1.0, 0.0, 0.0]]), "norm_weight": np.array([weight])}
+    if minorant is not None:
+        offset, steep = minorant
+        said |= {
+            "minorant_offset": np.array([offset]), "minorant_slope": np.zeros((1, 3)),
+            "minorant_norm_weight": np.array([steep]),
+        }
+    found = contradiction_of([beside, Answer(one.when, one.spec, one.asked, said)])
+    assert words in found and bool(found) == bool(words)
+
+
 def test_which_methods_ask_for_the_risk_that_is_stated() -> None:
     """The list stands there by name, for what checks a proof does not ask what made it."""
     assert OF_THE_STATED_RISK == {name for name, method in METHODS.items() if method.is_robust}

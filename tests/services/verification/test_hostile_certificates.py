@@ -74,6 +74,17 @@ def test_a_mixture_a_little_out_of_the_ball_or_above_the_sum_proves_nothing() ->
         assert abs(found - second) <= 1e-9 if proven else found == 0.0
 
 
+def test_a_mixture_out_of_the_ball_by_rounding_proves_no_more_than_the_ball_does() -> None:
+    """The risks are 0 and 1: the bound is the second share, which may be .6 in the ball and is a little above it."""
+    cuts = [(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)]
+    for beyond in (0.0, 1e-14, 4e-14):
+        mixture = [0.4 - beyond, 0.6 + beyond]
+        certificate, head = told(
+            cuts, [0.0, mixture[1]], shares=[0.5, 0.5], mixture=mixture, mixture_norm="l1", mixture_radius=0.2
+        )
+        assert 0.6 - 1e-10 <= lower_bound(certificate, head, 1.0) <= 0.6
+
+
 def test_cuts_of_a_site_without_a_share_count_for_nothing() -> None:
     certificate, head = told(
         [(0, 10.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)], [1.0, 1.0], shares=[0.0, 1.0]
@@ -125,6 +136,36 @@ def test_a_site_that_is_named_twice_is_no_two_plants() -> None:
     assert read_certificate(write_certificate(certificate)).plants == ("plant-0", "plant-1")
     with pytest.raises(InvalidInputError, match="a certificate needs sites, each once"):
         read_certificate(write_certificate(replace(certificate, site_ids=("plant-1", "plant-1"))))
+
+
+ARRAYS = (
+    "weights", "risks", "mixture", "site", "offset", "slope", "norm_weight", "swing", "multipliers", "around",
+)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_of_another_length_is_none_of_a_certificate(name: str) -> None:
+    """Who reads the file is told so in one line, and no array is stretched to the others."""
+    certificate, head = told(
+        [(0, 0.0, [1.0, 0.0], 0.1), (1, 1.0, [0.0, 1.0], 0.1)], [0.5, 0.5], shares=[0.5, 0.5],
+        swing=[[0.0, 0.0], [0.0, 0.0]],
+    )
+    assert read_certificate(write_certificate(certificate)).run_id == RUN
+    for changed in (getattr(head, name)[:1], np.concatenate([getattr(head, name)] * 2)):
+        other = replace(certificate, heads=(replace(head, **{name: changed}),))
+        with pytest.raises(InvalidInputError, match="an array of the certificate|do not fit|a cut of the certificate"):
+            read_certificate(write_certificate(other))
+
+
+@pytest.mark.parametrize("name", sorted({*ARRAYS} - {"site"}))
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1.1e100, -1.1e100])
+def test_a_number_that_no_honest_file_comes_near_is_refused_on_either_side(name: str, value: float) -> None:
+    """Products of two such numbers would be infinite, and infinity less infinity says nothing."""
+    certificate, head = told([(0, 0.0, [1.0], 0.1)], [0.5], shares=[1.0], swing=[[0.0]])
+    array = getattr(head, name).copy()
+    array.flat[0] = value
+    with pytest.raises(InvalidInputError, match="holds a number that is not finite, or above 1e"):
+        read_certificate(write_certificate(replace(certificate, heads=(replace(head, **{name: array}),))))
 
 
 def test_a_certificate_of_another_schema_is_not_read_as_one_of_this(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from models.basics import FloatArray
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head
-from services.verification.charges import REACH, _passed, slope_of
+from services.verification.charges import REACH, _passed, reach_charge, slope_of
 from services.verification.enclosures import Interval
 from tests.services.verification.drawn import RUN
 
@@ -109,3 +109,11 @@ def test_the_exact_sum_of_slopes_and_swings_lies_inside(seed: int) -> None:
             )
         assert Fraction(found.low[place]) <= exact <= Fraction(found.high[place])
         assert found.high[place] - found.low[place] < 1e-13
+
+
+@given(slope=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12), within=st.floats(1.0, 1e9))
+def test_what_a_slope_takes_off_up_to_a_reach_is_never_counted_too_low(slope: list[float], within: float) -> None:
+    """Exactly it is ``sum_p |v_p| within``; beyond it no more than rounding is charged."""
+    found = reach_charge(Interval(np.array(slope), np.array(slope)), within)
+    exact = sum((abs(Fraction(each)) for each in slope), Fraction(0)) * Fraction(within)
+    assert exact <= Fraction(found) <= exact * (1 + Fraction(1, 10**12)) + Fraction(1, 10**290)

@@ -57,6 +57,27 @@ def test_sets_and_intervals_hold_the_ranks_of_the_errors(coverage: float) -> Non
     assert ((low < errors) & (errors <= high)).mean() >= coverage
 
 
+def test_each_of_the_two_tests_for_unlike_measurements_has_half_of_the_share() -> None:
+    """One in forty held-out rows lies beyond either threshold, so at most one in twenty beyond one of them."""
+    held = tuple((np.arange(1, len(GRID) + 1) / len(GRID)).tolist())
+    found = Calibration(kind="sets", grid=tuple(GRID.tolist()), held={"size": held, "reach": held})
+    place = int(np.ceil(0.975 * len(GRID) - 1e-9)) - 1
+    assert found.strangest("size") == found.strangest("reach") == GRID[place]
+
+
+@pytest.mark.parametrize("kind", ["sets", "absolute", "tails"])
+def test_from_too_few_rows_nothing_is_left_out_of_a_set_or_an_interval(kind: str) -> None:
+    found, _ = drawn(kind, n=20)
+    assert found.strangest("size") == found.strangest("reach") == np.inf, "nothing is known to be unlike"
+    if kind == "sets":
+        assert found.threshold(0.99) == np.inf
+    else:
+        assert found.residuals(0.99) == (-np.inf, np.inf)
+    with pytest.raises(ConflictError, match="held-out rows a plant") as refused:
+        found.check(0.99)
+    assert refused.value.code == "coverage_not_available"
+
+
 def by_estimate(n: int = 200) -> Calibration:
     """One plant whose n held-out rows are held step by step; the widest ends are those of the last tenth, above."""
     held = tuple((np.minimum(np.arange(STEPS) * n / 340.0, n) // 1 / (n + 1.0)).tolist())
