@@ -16,6 +16,7 @@ from services.contracts.errors import ConflictError, InvalidInputError
 from services.contracts.keys.once import written_once
 
 PUBLIC_KEY_LENGTH = 56  # characters: 35 bytes (prefix, key, checksum) in base 32
+_BYTES = 35
 
 
 def new_seed_file(path: Path) -> str:
@@ -70,6 +71,9 @@ def _raw_public_key(key: str) -> bytes:
         raise InvalidInputError("not a NATS user public key: it is written in base 32 (A-Z, 2-7)") from None
     if nkeys.crc16(bytearray(raw[:-2])) != int.from_bytes(raw[-2:], "little"):
         raise InvalidInputError("the public key's checksum does not hold: a character was mistyped")
+    # Eight prefixes begin with U, and a shorter key is padded: a NATS server takes no such users, or one key as two.
+    if len(raw) != _BYTES or raw[0] != nkeys.PREFIX_BYTE_USER:
+        raise InvalidInputError("not a NATS user public key: its 35 bytes begin with the prefix of a user")
     return raw[1:-2]
 
 
