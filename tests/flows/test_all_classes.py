@@ -171,6 +171,7 @@ def test_what_is_not_its_problem_is_refused_on_one_line(spec: dict[str, Any], sa
     [
         ({"method": "fdr-sm", "reveal": "each site"}, "crammer_singer is trained by cohort-bundle, level-bundle"),
         ({"tuning": "auto"}, "leave out the tuning"),
+        ({"method": "level-bundle-plain", "noise": {"epsilon": 1.0}}, "noise is scaled for one plane a class"),
     ],
 )
 def test_what_does_not_train_it_is_refused_where_the_plan_is_made(change: dict[str, Any], said: str) -> None:

@@ -91,7 +91,8 @@ def test_used_expired_and_revoked_codes_do_not_hold() -> None:
 
     assert code_of(asked, made.stored, NOW + DAY) == "code_expired"
     assert code_of(asked, stored(revoked_at=NOW)) == "code_revoked"
-    assert code_of(asked, stored(used_at=NOW, used_key="UB")) == "code_used"
+    for key in ("UB", "", None):
+        assert code_of(asked, stored(used_at=NOW, used_key=key)) == "code_used"
     again = stored(used_at=NOW, used_key="UA")
     assert check_code(asked, again, NOW) == again.record, "its answer may have been lost"
     assert check_code(request(made.text, public_key=" UA\n"), again, NOW) == again.record

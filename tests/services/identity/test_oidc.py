@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -125,6 +126,15 @@ def test_who_has_a_token_that_was_signed_learns_that_it_has_expired(shared: Loca
         assert refused.value.code == "token_expired"
     with pytest.raises(UnauthenticatedError, match=REFUSED):
         checks.bearer(shared.token({}, an_rsa_key(9), exp=now - 3600))
+
+
+@pytest.mark.parametrize("change", [lambda url: url + "/", str.upper, lambda url: f" {url}", lambda url: [url]])
+def test_an_issuer_is_the_one_of_the_settings_to_the_letter(
+    shared: LocalIssuer, checks: OidcVerifier, change: Callable[[str], object]
+) -> None:
+    """As OpenID Connect has it: an address with a slash more may be another tenant's."""
+    with pytest.raises(UnauthenticatedError):
+        checks.bearer(shared.token(iss=change(shared.url)))
 
 
 def test_the_issuer_s_clock_may_be_ahead_by_the_leeway_and_a_token_holds_as_much_longer(

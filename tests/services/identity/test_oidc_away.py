@@ -99,6 +99,19 @@ def test_an_answer_that_trickles_in_has_its_time(issuer: LocalIssuer, monkeypatc
         verifier(issuer).bearer(issuer.token())
 
 
+@pytest.mark.parametrize(("padding", "taken"), [(300_000, True), (600_000, False)])
+def test_an_answer_in_many_parts_is_read_whole_up_to_what_keys_can_take(
+    issuer: LocalIssuer, padding: int, taken: bool
+) -> None:
+    """No part that comes over the network is so long by itself."""
+    issuer.documents["/keys"] = {"padding": "0" * padding}
+    if taken:
+        assert verifier(issuer).bearer(issuer.token()).role is Role.OPERATOR
+    else:
+        with pytest.raises(UnavailableError, match="its answer is too long"):
+            verifier(issuer).bearer(issuer.token())
+
+
 @pytest.mark.parametrize(("bend", "header", "said"), [
     (lambda issuer: None, {"kid": "another"}, "0 of the issuer's keys fit it, with its key id"),
     (lambda issuer: issuer.keys.update(second=an_rsa_key(0)), {"kid": None}, "2 of the issuer's keys fit it, which"),

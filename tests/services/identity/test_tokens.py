@@ -105,4 +105,6 @@ def test_a_lifetime_is_positive() -> None:
 def test_a_scope_beyond_the_role_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="the role viewer does not have the scope operate"):
         issue("gateway", Role.VIEWER, NOW, scopes=("diagnose", "operate"))
+    with pytest.raises(InvalidInputError, match="scopes"):  # or narrowed to nothing would be not narrowed at all
+        issue("gateway", Role.VIEWER, NOW, scopes=())
     assert issue("gateway", Role.VIEWER, NOW, scopes=("diagnose",)).stored.token.scopes == ("diagnose",)

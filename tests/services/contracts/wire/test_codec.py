@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from services.contracts.problems.training_spec import TrainingSpec
-from services.contracts.wire.codec import FrameError, decode, encode, unpack
+from services.contracts.wire.codec import FrameError, decode, encode, pack_arrays, unpack
 from services.contracts.wire.messages import SiteUpdate, Task
 
 RUN = "0123456789abcdef" * 2
@@ -39,6 +39,14 @@ def test_every_bit_survives(arrays: dict[str, np.ndarray]) -> None:
 def test_the_size_depends_on_shapes_alone() -> None:
     sizes = {len(encode(update({"risk": np.array([value])}))) for value in (0.0, 1 / 3, -1e300, math.pi * 1e-200)}
     assert len(sizes) == 1
+
+
+def test_the_order_of_a_headers_keys_changes_no_byte() -> None:
+    """What is signed and hashed is made anew elsewhere, by another process that fills its tables in another order."""
+    one = {"a": 1, "b": {"c": 2, "d": [3, {"e": 4, "f": 5}]}}
+    other = {"b": {"d": [3, {"f": 5, "e": 4}], "c": 2}, "a": 1}
+    arrays = {"risk": np.array([0.5])}
+    assert pack_arrays(one, arrays) == pack_arrays(other, arrays)
 
 
 def a_task(spec: TrainingSpec) -> Task:
