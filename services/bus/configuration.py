@@ -127,7 +127,7 @@ def _cluster_text(cluster: ClusterPart, tls: str) -> str:
     routes = ", ".join(f'"nats://{route}"' for route in cluster.routes)
     return f"""cluster {{
 name: ballast
-listen: "{cluster.host}:{cluster.port}"
+listen: "{bracketed(cluster.host)}:{cluster.port}"
 advertise: "{cluster.advertise}"
 no_advertise: true
 routes: [{routes}]

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from annotated_types import Le
 
-from services.bus.configuration import RESPONSE_WINDOW, BusFiles, ClusterPart, users_text, write_server
+from services.bus.configuration import (
+    MOST_SUBSCRIPTIONS,
+    RESPONSE_WINDOW,
+    BusFiles,
+    ClusterPart,
+    users_text,
+    write_server,
+)
 from services.contracts.errors import ConflictError
 from services.contracts.keys.signing import new_seed_file
 from services.contracts.plans.plan import Plan
@@ -81,3 +88,16 @@ def test_an_ipv6_host_stands_in_brackets_before_its_port(tmp_path: Path) -> None
         write_server(files, host=host, port=4222, max_payload=1024, websocket_port=8443)
         listens = re.findall(r'^listen: "(.*)"$', files.configuration.read_text(), re.MULTILINE)
         assert listens == [f"{written}:4222", f"{written}:8443"]
+        part = ClusterPart("a", host, 6222, "a.example:6222", ["a.example:6222"])
+        write_server(files, host=host, port=4222, max_payload=1024, cluster=part)
+        listens = re.findall(r'^listen: "(.*)"$', files.configuration.read_text(), re.MULTILINE)
+        assert listens == [f"{written}:4222", f"{written}:6222"]
+
+
+def test_a_server_says_what_it_takes_and_logs_in_utc(tmp_path: Path) -> None:
+    """Its log is read beside those of the services, and a connection that is gone is seen within a minute."""
+    write_server(BusFiles(tmp_path), host="127.0.0.1", port=4222, max_payload=1_048_577)
+    lines = BusFiles(tmp_path).configuration.read_text().splitlines()
+    said = {name: value for name, _, value in (line.strip().partition(": ") for line in lines) if value}
+    assert said["max_payload"] == "1048577" and said["max_subscriptions"] == str(MOST_SUBSCRIPTIONS)
+    assert (said["logtime_utc"], said["ping_interval"], said["timeout"]) == ("true", '"20s"', "5")

@@ -43,6 +43,9 @@ def test_a_change_that_was_cut_left_the_key_and_is_made_over(
     assert (public_key(files.coordinator_seed), former) == (key, first) and key != first
     assert [(each.former, each.next) for each in server.coordinator_line(files)] == [(first, key)]
     assert server.coordinator_keys(files, datetime.now(UTC)) == f"{key} {first}"
+    (end,) = (each.former_until for each in server.coordinator_line(files))
+    assert server.coordinator_keys(files, end - timedelta(microseconds=1)) == f"{key} {first}"
+    assert server.coordinator_keys(files, end) == key, "at its end it is over"
     assert os.listdir(files.folder).count("coordinator.nk.new") == 0
 
 
