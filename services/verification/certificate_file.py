@@ -171,6 +171,8 @@ def _check(found: CertificateFile) -> None:
     scalars = (found.upper, found.lower, found.gap, found.lipschitz, found.mixture_radius)
     if not all(isinstance(each, float | int) and math.isfinite(each) for each in scalars):
         raise InvalidInputError("the certificate's bounds must be finite numbers")
+    if not isinstance(found.fit_intercept, bool):  # as a number it would say how many weights nothing is charged for
+        raise InvalidInputError("not a certificate file: it says by true or false whether a weight is an intercept")
     if not {found.transport_norm, found.mixture_norm} <= set(NORMS):
         raise InvalidInputError(f"the certificate's norms must be of {', '.join(NORMS)}")
     if not (n_sites and found.heads and found.mixture_radius >= 0 and len(set(found.site_ids)) == n_sites):

@@ -1,0 +1,69 @@
+"""A certificate is of the problem that its version states: of its ball over the sites, and of no smaller one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from models.methods.bundle.level import WorstSiteServer
+from models.methods.catalogue import METHODS
+from services.contracts.errors import InvalidInputError
+from services.contracts.wire.codec import digest
+from services.verification.certificate_file import write_certificate
+from services.verification.proof import OF_THE_WORST_SITE, NotProvenError
+from services.verification.version import verify_version
+from tests.services.verification.drawn import RUN
+from tests.services.verification.test_hostile_certificates import told
+
+
+def files(norm: str, radius: float, said: object) -> tuple[dict[str, Any], bytes]:
+    """A version of two sites that says this of its ball, and the file of a certificate with that norm and radius."""
+    certificate, _ = told(
+        [(0, 0.0, [0.0], 0.0), (1, 1.0, [0.0], 0.0)], [0.5, 0.5], shares=[0.5, 0.5], mixture_norm=norm,
+        mixture_radius=radius,
+    )
+    data = write_certificate(certificate)
+    document: dict[str, Any] = {
+        "run_id": RUN, "certificate_sha256": digest(data), "objective": 1.0, "lower_bound": 0.0, "certified_gap": 1.0,
+        "sites": [{"site_id": f"plant-{g}", "weight": 0.5, "radius": 0.0} for g in (0, 1)], "weights": [[0.0, 0.0]],
+        "spec": {"label_flip_cost": 1.0, "transport_norm": "l2", "fit_intercept": False}, "mixture": said,
+    }
+    return document, data
+
+
+@pytest.mark.parametrize(("norm", "radius", "said"), [
+    ("l1", 0.2, {"norm": "l1", "radius": 0.2}), ("l2", 0.0, {"norm": "l1", "radius": 0.0}), ("l2", 0.0, None),
+])
+def test_what_is_proven_of_the_versions_ball_is_proven(norm: str, radius: float, said: object) -> None:
+    """Without a radius no norm is asked; versions from before there was a ball trust the weights of the sites."""
+    assert verify_version(*files(norm, radius, said), None)[0].mixture_radius == radius
+
+
+@pytest.mark.parametrize(("norm", "radius", "said"), [
+    ("l1", 0.0, {"norm": "l1", "radius": 0.2}), ("l1", 0.1, {"norm": "l1", "radius": 0.2}),
+    ("l1", 0.2, {"norm": "l1", "radius": 0.1}), ("l1", 0.2, {"norm": "linf", "radius": 0.2}), ("l1", 0.2, None),
+])
+def test_what_is_proven_of_another_ball_is_not(norm: str, radius: float, said: object) -> None:
+    """Of fewer mixtures of the sites the worst has a smaller risk than the version states."""
+    with pytest.raises(NotProvenError, match="not this version's: its ball over the sites differ"):
+        verify_version(*files(norm, radius, said), None)
+
+
+def test_a_method_against_the_worst_site_is_proven_of_every_mixture_and_of_no_fewer() -> None:
+    """The list stands there by name, for what checks a proof does not ask what made it."""
+    for name, method in METHODS.items():
+        assert (name in OF_THE_WORST_SITE) == isinstance(method.server, WorstSiteServer)
+    for norm, radius, proven in (("l1", 2.0, True), ("l1", 0.2, False), ("l2", 2.0, False)):
+        document, data = files(norm, radius, {"norm": "l1", "radius": 0.2})
+        if proven:
+            assert verify_version(document | {"method": "drfa-exact"}, data, None)[0].mixture_radius == 2.0
+        else:
+            with pytest.raises(NotProvenError, match="its ball over the sites differ"):
+                verify_version(document | {"method": "drfa-exact"}, data, None)
+
+
+@pytest.mark.parametrize("said", [1.0, {"norm": "l1"}, {"norm": "l1", "radius": "wide"}, {"norm": "l1", "radius": []}])
+def test_a_ball_that_is_none_is_told_in_one_line(said: object) -> None:
+    with pytest.raises(InvalidInputError, match="the document is not that of a version"):
+        verify_version(*files("l1", 0.2, said), None)
