@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from services.verification.certificate_file import CertificateFile
+from services.verification.stated import is_joint
 
 _ROUNDING = 1e-9
 """Relative to the sizes of its terms: by as much a coupled weight may differ, summed in another order."""
@@ -36,21 +37,12 @@ def weights_of(certificate: CertificateFile, document: Mapping[str, Any]) -> tup
     return (told.tolist() if near else found.tolist()), told.tolist()
 
 
-def has_intercept(document: Mapping[str, Any]) -> bool:
-    """Whether a certificate of this version takes the last weight of a head for an intercept, which no norm meets."""
-    return bool(document["spec"].get("fit_intercept", True)) and not _is_joint(document)
-
-
-def _is_joint(document: Mapping[str, Any]) -> bool:
-    return bool(document["spec"].get("multi_class") == "crammer_singer" and len(document["weights"]) > 1)
-
-
 def _planes(certificate: CertificateFile, document: Mapping[str, Any]) -> list[list[float]]:
     spec, count = document["spec"], len(document["weights"])
     loss = spec.get("loss")
     if (loss.get("name") if isinstance(loss, Mapping) else loss) == "cross_entropy":  # one head, of all planes
         return _of_all_classes(certificate, count, bool(spec["fit_intercept"]))
-    if _is_joint(document):
+    if is_joint(document):
         found = _of_all_classes(certificate, count - 1, bool(spec["fit_intercept"]))
         return [[0.0] * len(found[0]), *found] if found else []  # the plane of the first class is 0
     last = [] if certificate.fit_intercept else [0.0]

@@ -13,7 +13,8 @@ from services.verification.bounds import floors, heights, lower_bound, upper_bou
 from services.verification.certificate_file import CertificateFile, Head
 from services.verification.charges import REACH, reach_around
 from services.verification.enclosures import Floats, sums
-from services.verification.planes import has_intercept, weights_of
+from services.verification.planes import weights_of
+from services.verification.stated import ball_of, ball_said, has_intercept, noise_of, noise_said
 
 ACCURACY = 1e-9
 """Relative to the upper bound: to this the figures of a run, worked out in float64, are those that are proven."""
@@ -23,8 +24,6 @@ _TRUE_CUT = 1e-6
 """Relative to the size of its terms, a cut may lie above the risk: what a plant's solver leaves of an exact cut."""
 _WEIGHT_SUM = 1e-9
 """By how much the sites' weights may miss the sum 1, and a cohort's scalars those of its plants, relative to them."""
-OF_THE_WORST_SITE = frozenset({"drfa-exact"})
-"""Methods whose bounds are of every mixture of the sites, whatever ball the version states: none are farther apart than 2."""
 
 
 class NotProvenError(ConflictError):
@@ -211,9 +210,9 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
         "lower bound": (certificate.lower, float(document["lower_bound"])),
         "relative gap": (certificate.gap, float(document["certified_gap"])),
         "transport norm": (certificate.transport_norm, document["spec"]["transport_norm"]),
-        "noise": (_noise(certificate), _noise_said(document)),
+        "noise": (noise_of(certificate), noise_said(document)),
         "intercept": (certificate.fit_intercept, has_intercept(document)),
-        "ball over the sites": (_ball(certificate.mixture_norm, certificate.mixture_radius), _ball_said(document)),
+        "ball over the sites": (ball_of(certificate), ball_said(document)),
         "weights": weights_of(certificate, document),
     }
     if said["sites"][0] == said["sites"][1] and certificate.members:
@@ -231,27 +230,6 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
     for name, (held, wanted) in said.items():
         if held != wanted:
             raise NotProvenError(f"the certificate is not this version's: its {name} differ")
-
-
-def _ball(norm: str, radius: float) -> tuple[str, float]:
-    """A ball over the sites: of one without a radius the norm says nothing."""
-    return (norm if radius > 0 else "", float(radius))
-
-
-def _ball_said(document: Mapping[str, Any]) -> tuple[str, float]:
-    if document.get("method") in OF_THE_WORST_SITE:
-        return "l1", 2.0
-    said = document.get("mixture") or {"norm": "", "radius": 0.0}  # before there was one, the weights were trusted
-    return _ball(str(said["norm"]), float(said["radius"]))
-
-
-def _noise(certificate: CertificateFile) -> tuple[float, float] | None:
-    return None if certificate.confidence == 1 else (certificate.confidence, certificate.within)
-
-
-def _noise_said(document: Mapping[str, Any]) -> tuple[float, float] | None:
-    said = document.get("noise")
-    return None if said is None else (float(said["confidence"]), float(said["within"]))
 
 
 def _of_cohorts(

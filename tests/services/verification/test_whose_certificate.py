@@ -11,7 +11,8 @@ from models.methods.catalogue import METHODS
 from services.contracts.errors import InvalidInputError
 from services.contracts.wire.codec import digest
 from services.verification.certificate_file import write_certificate
-from services.verification.proof import OF_THE_WORST_SITE, NotProvenError
+from services.verification.proof import NotProvenError
+from services.verification.stated import OF_THE_WORST_SITE
 from services.verification.version import verify_version
 from tests.services.verification.drawn import RUN
 from tests.services.verification.test_hostile_certificates import told

@@ -1,0 +1,52 @@
+"""What a version states of its problem beside the sites and weights, and what its certificate holds of it: the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from services.verification.certificate_file import CertificateFile
+
+OF_THE_WORST_SITE: Final = frozenset({"drfa-exact"})
+"""Methods whose bounds are of every mixture of the sites, whatever ball the version states."""
+_WHOLE_SIMPLEX: Final = ("l1", 2.0)
+"""No two mixtures are farther apart."""
+
+
+def is_joint(document: Mapping[str, Any]) -> bool:
+    """Whether all classes of a version are one problem: one head of all planes."""
+    return bool(document["spec"].get("multi_class") == "crammer_singer" and len(document["weights"]) > 1)
+
+
+def has_intercept(document: Mapping[str, Any]) -> bool:
+    """Whether a certificate of this version takes the last weight of a head for an intercept, which no norm meets."""
+    return bool(document["spec"].get("fit_intercept", True)) and not is_joint(document)
+
+
+def ball_of(certificate: CertificateFile) -> tuple[str, float]:
+    """Norm and radius of the ball over the sites of which a certificate proves its bounds."""
+    return _ball(certificate.mixture_norm, certificate.mixture_radius)
+
+
+def ball_said(document: Mapping[str, Any]) -> tuple[str, float]:
+    """Norm and radius of the ball over the sites of which the bounds of a version are to be proven."""
+    if document.get("method") in OF_THE_WORST_SITE:
+        return _WHOLE_SIMPLEX
+    said = document.get("mixture") or {"norm": "", "radius": 0.0}  # before there was one, the weights were trusted
+    return _ball(str(said["norm"]), float(said["radius"]))
+
+
+def _ball(norm: str, radius: float) -> tuple[str, float]:
+    """Of a ball without a radius the norm says nothing."""
+    return (norm if radius > 0 else "", float(radius))
+
+
+def noise_of(certificate: CertificateFile) -> tuple[float, float] | None:
+    """With which probability a certificate's bounds hold, and of which weights; None without noise."""
+    return None if certificate.confidence == 1 else (certificate.confidence, certificate.within)
+
+
+def noise_said(document: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The same of a version."""
+    said = document.get("noise")
+    return None if said is None else (float(said["confidence"]), float(said["within"]))
