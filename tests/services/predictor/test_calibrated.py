@@ -104,7 +104,9 @@ def test_scores_alone_are_counted_as_answers_without_a_set(
 ) -> None:
     tally = Tally()
     predictor = Predictor(calibrated(make_version(FOUR)), tally=tally)
-    predictor.class_scores(predictor.read([sample] * 3))
+    scores = predictor.class_scores(predictor.read([sample] * 3))
+    (told,) = Predictor(predictor.version).diagnose([sample])
+    assert scores.tolist() == [list(told.scores.values())] * 3
     assert tally.answers() == {(predictor.version.name, predictor.version.version, None): 3}
 
 
@@ -135,8 +137,9 @@ def test_a_version_of_before_diagnoses_as_ever_and_says_that_it_has_no_coverage(
 ) -> None:
     (found,) = Predictor(make_version(FOUR)).diagnose([sample])
     assert found.class_set is found.coverage is found.probabilities is None and not found.abstained
-    with pytest.raises(ConflictError, match="carries no calibration"):
+    with pytest.raises(ConflictError, match="carries no calibration") as refused:
         Predictor(make_version(FOUR)).diagnose([sample], coverage=0.9)
+    assert refused.value.code == "coverage_not_available"
 
 
 def test_the_default_coverage_that_is_not_to_be_had_leaves_the_sets_out(

@@ -108,9 +108,10 @@ def test_a_model_is_asked_only_for_what_it_is(
     assert cache.estimator("wear").estimate([sample]) and cache.diagnoser("classes").diagnose([sample])
     with pytest.raises(ConflictError, match="model wear estimates wear in mm and tells no classes") as refusal:
         cache.diagnoser("wear")
-    assert refusal.value.code == "wrong_task"
-    with pytest.raises(ConflictError, match="model classes tells classes and estimates no target"):
+    assert refusal.value.code == "wrong_task" and str(refusal.value).endswith(": ask /v1/models/wear/estimate")
+    with pytest.raises(ConflictError, match="model classes tells classes and estimates no target") as refusal:
         cache.estimator("classes")
+    assert refusal.value.code == "wrong_task" and str(refusal.value).endswith(": ask /v1/models/classes/diagnose")
     with pytest.raises(ConflictError, match="has no bound, so there is no interval"):
         Estimator(make_estimate(risk=None)).estimate([sample])
 

@@ -41,6 +41,16 @@ def test_a_line_is_one_object_with_what_is_known() -> None:
     assert "ValueError: of two\nlines" in line("x", error=True)["error"]
 
 
+def test_whatever_a_line_is_about_is_written(tmp_path: Path) -> None:
+    """A field that JSON has no form for is one of words; a line that is not written says nothing at all."""
+    record = logging.getLogger("ballast.test").makeRecord(
+        "ballast.test", logging.INFO, __file__, 1, "x", (), None, extra={"site_id": tmp_path, "round": 3}
+    )
+    said = json.loads(JsonLines().format(record))
+    assert (said["site_id"], said["round"]) == (str(tmp_path), 3)
+    assert line("Ventil Süd\u2028")["message"] == "Ventil Süd\u2028"
+
+
 async def test_what_lines_are_about_is_that_of_their_own_task() -> None:
     async def work(number: int) -> tuple[int, int | None]:
         with about(run_id="run", round=number):

@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_told_of_the_variable_that_says_it(
         Settings.load(tmp_path, {variable: text})
     (tmp_path / "value").write_text(text)
     with pytest.raises(InvalidInputError, match=f"^{variable}_FILE: {said}"):
-        Settings.load(tmp_path, {f"{variable}_FILE": str(tmp_path / "value")})
+        Settings.load(tmp_path, {f"{variable}_FILE": str(tmp_path / "value"), variable: ""})
 
 
 def test_file_and_variables_are_told_of_each_for_itself_and_of_a_section_together(tmp_path: Path) -> None:
