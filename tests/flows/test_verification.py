@@ -147,6 +147,14 @@ def test_a_cut_that_the_plants_rows_do_not_have_is_told(
     assert "checked" in verify_model._own_cuts(certificate, version, site, rows)
     (head,) = certificate.heads
     own = head.site == certificate.site_ids.index("plant-2")
+    for site_id, holds in (("plant-2", False), ("plant-3", True)):  # the upper bound is proven of the told risks
+        lower = np.where(np.array(certificate.site_ids) == site_id, 0.99, 1.0)
+        edited = replace(certificate, heads=(replace(head, risks=head.risks * lower),))
+        if holds:
+            verify_model._own_cuts(edited, version, site, rows)
+            continue
+        with pytest.raises(NotProvenError, match="is said to have answered a risk of"):
+            verify_model._own_cuts(edited, version, site, rows)
     for raised, holds in ((np.where(own, 0.02, 0.0), False), (np.where(own, 0.0, 0.02), True)):
         edited = replace(certificate, heads=(replace(head, offset=head.offset + raised),))
         if holds:

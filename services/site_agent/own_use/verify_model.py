@@ -78,7 +78,10 @@ def _told_above(version: ModelVersion, n_rows: int) -> float:
 
 
 def _own_cuts(certificate: CertificateFile, version: ModelVersion, own: SiteScore, rows: OwnRows) -> str:
-    """Whether the plant's cuts lie below its own risk at the weights, at zero and at drawn points."""
+    """Whether the plant's cuts lie below its own risk at the weights, at zero and at drawn points.
+
+    And whether its risk at the weights, of which the upper bound is proven, is no lower than that.
+    """
     if version.objective_name != WORST_CASE:
         return "not checked: the own cuts; there are none of the worst-case risk in this version"
     if certificate.members:
@@ -91,6 +94,9 @@ def _own_cuts(certificate: CertificateFile, version: ModelVersion, own: SiteScor
     if not version.spec.fit_intercept:
         points[:, :, -1] = 0.0
     joint = joint_loss(version.spec, version.asset_type)
+    _check_risks(certificate, place, own, rows.risks(_own_spec(version, own), [
+        version.weights if joint is not None else _planes(certificate, version.spec.fit_intercept)
+    ])[0])
     found = rows.risks(_own_spec(version, own), list(points))
     for weights, risks in zip(points, found, strict=True):
         planes = weights if joint is None else joint_weights(weights, version.spec.fit_intercept)[np.newaxis]
@@ -101,6 +107,21 @@ def _own_cuts(certificate: CertificateFile, version: ModelVersion, own: SiteScor
                     "either the rows have changed since the run, or the cut is not this plant's"
                 )
     return f"checked: the own cuts lie below the own risk at {len(stretch)} weights, the version's among them"
+
+
+def _planes(certificate: CertificateFile, fit_intercept: bool) -> FloatArray:
+    """Planes (K, P + 1) of the heads, before a coupling of them."""
+    return np.stack([np.append(head.weights, [] if fit_intercept else [0.0]) for head in certificate.heads])
+
+
+def _check_risks(certificate: CertificateFile, place: int, own: SiteScore, found: FloatArray) -> None:
+    """Refuse a file in which the plant's risk is below ``found`` (K,) at the weights; NaN says that it was away."""
+    for head, risk in zip(certificate.heads, found.tolist(), strict=True):
+        if (said := float(head.risks[place])) < risk - SAME_RISK * (1.0 + risk):
+            raise NotProvenError(
+                f"{own.site_id} is said to have answered a risk of {said:.9g} at the certificate's weights, which is "
+                f"{risk:.9g} on its own rows; either the rows have changed since the run, or it is not this plant's"
+            )
 
 
 def highest_cut(certificate: CertificateFile, head: Head, place: int, weights: FloatArray) -> float:
