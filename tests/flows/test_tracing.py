@@ -100,6 +100,7 @@ def test_without_an_endpoint_nothing_is_made_or_imported() -> None:
 def test_what_a_message_carries_may_be_anything(receiver: tuple[str, Spans]) -> None:
     endpoint, spans = receiver
     set_up_tracing(TracingSettings(endpoint=endpoint), "test")
+    set_up_tracing(TracingSettings(endpoint="http://127.0.0.1:9"), "another")  # a second call changes nothing
     try:
         for carried in ({"traceparent": "00-zz-1"}, {"traceparent": "x" * 10_000}, {"other": "1"}, None):
             with span("answer", "server", carried):

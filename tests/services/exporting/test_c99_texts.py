@@ -96,3 +96,4 @@ def test_it_tells_model_version_contract_units_classes_and_severities(
         *(["healthy 0", "leak 7", "worn 2", "blocked 7"] if n_classes else ["wear in mm"]),
     ]
     assert "malloc" not in header and header.count("#include") == 1
+    assert header.endswith("_H */\n"), "C99 asks for an end of the last line"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -43,6 +44,16 @@ def test_a_loss_is_said_by_its_name_and_its_own_number(given: Any, words: str, t
     found = LossSpec.model_validate(given)
     assert (str(found), found.task, found.of_all_scores) == (words, task, of_all)
     assert type(found.loss) is type(LossSpec.model_validate({"name": found.name}).loss)
+
+
+@pytest.mark.parametrize(("given", "below", "above"), [
+    ({"name": "pinball", "quantile": 0.9}, 0.9, 0.1), ({"name": "pinball", "quantile": 0.25}, 0.25, 0.75),
+    ({"name": "epsilon_insensitive", "epsilon": 0.25}, 0.75, 0.75), ({"name": "epsilon_insensitive"}, 0.9, 0.9),
+])
+def test_a_losss_own_number_is_the_one_that_is_trained_with(given: Any, below: float, above: float) -> None:
+    """Of predictions that are 1 below and 1 above the target."""
+    found = LossSpec.model_validate(given).loss.value(np.array([-1.0, 1.0]))
+    np.testing.assert_allclose(found, [below, above])
 
 
 @pytest.mark.parametrize("given", [
