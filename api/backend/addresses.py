@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from services.contracts.errors import InvalidInputError, UnavailableError
 from services.process.settings import WILDCARDS, Settings, is_loopback
@@ -60,6 +61,12 @@ def certificate_digest(settings: Settings) -> str | None:
         raise UnavailableError(f"the API's certificate {file} cannot be read: {error.strerror}") from None
     except ValueError:
         raise InvalidInputError(f"{file} holds no certificate in PEM form") from None
+
+
+def without_secrets(address: str) -> str:
+    """A page's address as it may be shown: without the user, the password and the query that may stand in it."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 def _named(host: str, names: tuple[str, ...]) -> str:

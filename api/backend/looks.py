@@ -48,9 +48,10 @@ class Looks:
         with self._lock:
             found = self._on_their_way.get(part)
             if found is None:
-                found = self._on_their_way[part] = Future[Any](), time.monotonic() + LOOK_SECONDS
+                found = Future[Any](), time.monotonic() + LOOK_SECONDS
                 given = part, found[0], ask
                 threading.Thread(target=self._ask, args=given, name=f"look at {part}", daemon=True).start()
+                self._on_their_way[part] = found  # once it has begun: one that never did would be waited for for ever
             return found
 
     def _ask(self, part: str, look: Future[Any], ask: Callable[[], object]) -> None:

@@ -79,9 +79,16 @@ def _digest(token: str) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _block(client: str) -> str:
-    """Address, or of IPv6 its network of 64 bits, which one customer has whole."""
+    """Address, or of IPv6 its network of 64 bits, which one customer has whole; ``::ffff:192.0.2.1`` is 192.0.2.1.
+
+    A server or proxy that hears both kinds on one socket writes the addresses of IPv4 so: all would be one network.
+    """
     try:
         address = ipaddress.ip_address(client)
     except ValueError:
         return client
-    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else client
+    if isinstance(address, ipaddress.IPv4Address):
+        return client
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))

@@ -7,11 +7,11 @@ import socket
 import ssl
 import urllib.request
 from collections.abc import Callable, Iterator
-from urllib.parse import urlsplit
 
 from sqlalchemy import make_url
 
 from api.backend import answering
+from api.backend.addresses import without_secrets
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
 from services.process.listeners import other_home
@@ -53,15 +53,14 @@ def mlflow_url(settings: Settings) -> str:
     if not named:
         return f"http://{settings.mlflow.host}:{settings.mlflow.port}"
     if named.startswith(("http:", "https:")):
-        parts = urlsplit(named)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        return without_secrets(named)
     database = make_url(named).set(query={}).render_as_string(hide_password=True)
     return f"no pages here (ballast up --only mlflow); the registry is {database}"
 
 
 def prefect_url(settings: Settings) -> str:
-    """Address of Prefect's pages."""
-    return settings.prefect_api_url.removesuffix("/api")
+    """Address of Prefect's pages; a password in the settings is not shown."""
+    return without_secrets(settings.prefect_api_url).removesuffix("/api")
 
 
 def free_port(wanted: int) -> int:

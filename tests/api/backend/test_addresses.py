@@ -90,9 +90,11 @@ def test_the_digest_is_that_of_the_certificate_which_is_shown(tmp_path: Path) ->
     named = {"host": "0.0.0.0", "certificate": str(files.authority), "key": str(files.key)}
     authority = ssl.PEM_cert_to_DER_cert(files.authority.read_text())
     assert certificate_digest(settings(tmp_path, api=named)) == hashlib.sha256(authority).hexdigest(), "that is shown"
-    files.certificate.write_text(f"friendlyName: Prüfstand\n{files.certificate.read_text()}", encoding="utf-8")
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key)  # it is taken
-    assert certificate_digest(open_to_all) == hashlib.sha256(first).hexdigest(), "whatever stands before it"
+    whole = files.certificate.read_text()
+    for encoding in ("utf-8", "latin-1"):  # of whoever made the file
+        files.certificate.write_text(f"friendlyName: Prüfstand\n{whole}", encoding=encoding)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key)  # it is taken
+        assert certificate_digest(open_to_all) == hashlib.sha256(first).hexdigest(), "whatever stands before it"
     files.certificate.write_text("nothing")
     with pytest.raises(InvalidInputError, match="no certificate"):
         certificate_digest(open_to_all)

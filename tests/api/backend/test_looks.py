@@ -108,6 +108,20 @@ def test_a_registry_that_hangs_holds_up_no_diagnosis(hanging: Hanging, monkeypat
         cache.get("rigs")
 
 
+def test_a_look_that_could_not_begin_keeps_no_later_one_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a host that has no thread left for a moment."""
+    ours = Looks()
+
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError):
+            ours.answer("store", lambda: 7)
+    assert ours.answer("store", lambda: 7) == 7
+
+
 def test_what_is_no_failure_of_a_part_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         Looks().failures({"store": lambda: 1 // 0})

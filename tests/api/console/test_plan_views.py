@@ -119,9 +119,12 @@ def test_terms_of_one_run_are_what_was_filled_in() -> None:
     ({"mlflow": {"tracking_uri": "sqlite:////var/mlflow.db"}}, {"Prefect": "http://127.0.0.1:4200"}),
     ({"mlflow": {"tracking_uri": "https://mlflow.example"}, "prefect": {"api_url": "https://prefect.example/api"}},
      {"MLflow": "https://mlflow.example", "Prefect": "https://prefect.example"}),
+    ({"mlflow": {"tracking_uri": "https://ballast:secret@mlflow.example:5443/team?key=secret"},
+      "prefect": {"api_url": "https://ballast:secret@prefect.example/api"}},
+     {"MLflow": "https://mlflow.example:5443/team", "Prefect": "https://prefect.example"}),
 ])
 def test_pages_of_the_other_servers_are_named_where_there_are_any(
     sections: dict[str, Any], wanted: dict[str, str], tmp_path: Any
 ) -> None:
-    """Never the place of a database: it may have a password."""
+    """Never the place of a database, nor what opens a server: every viewer sees the pages."""
     assert pages_of(Settings.model_validate({"home": tmp_path} | sections)) == wanted

@@ -9,7 +9,7 @@ import pytest
 
 from api.console.views.words import certificate_words, reveal_words
 from services.contracts.history.run import ExcludedSite
-from services.contracts.plans.plan import Plan
+from services.contracts.plans.plan import MixtureSpec, Plan
 from services.contracts.problems.lift import FourierLiftSpec, SplineLiftSpec
 from tests.api.conftest import a_version
 
@@ -34,6 +34,12 @@ def test_what_is_not_proven_is_said_not_to_be(changes: dict[str, float]) -> None
 def test_a_risk_that_is_not_known_is_not_promised(risk: float | None) -> None:
     text = said(worst_case_risk=risk)
     assert "is not known" in text and "at most." not in text.split("\n")[0]
+
+
+def test_the_worst_mix_of_plants_is_said_where_the_weights_are_not_trusted_alone() -> None:
+    assert "worst mix of plants" not in said()
+    text = said(mixture=MixtureSpec(norm="l1", radius=0.25))
+    assert "the worst mix of plants within 0.25 (l1) of their weights" in text
 
 
 def test_what_a_radius_is_of_under_a_lift_is_said() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from api.models import quick
+from api.models import quick, service
 from api.models.answers import KINDS
 from api.models.examples import FEATURES_EXAMPLE
 from services.contracts.access.identity import Role
 from services.contracts.evaluation.diagnosis import DiagnoseResponse
 from services.identity.tokens import issue
+from tests.api.conftest import FOUNDER
 
 PATH = "/v1/models/pumps/diagnose"
 MANY = [FEATURES_EXAMPLE | {"flow_mean": 20.0 + 0.1 * k} for k in range(300)]
@@ -36,6 +37,16 @@ def test_the_quick_answer_is_the_contracts(shared_world: Any, monkeypatch: Any, 
     assert fast.status_code == slow.status_code == 200
     assert list(fast.json()) == list(slow.json()) and fast.headers["content-type"] == slow.headers["content-type"]
     assert DiagnoseResponse.model_validate(fast.json()) == DiagnoseResponse.model_validate(slow.json())
+
+
+def test_the_version_that_was_asked_for_answers_also_where_the_champion_is_at_hand(world: Any) -> None:
+    first, second = world.new_model("quick-two", 0.9, 0.95)
+    path = "/v1/models/quick-two/diagnose"
+    service.promote(world.backend, FOUNDER, "quick-two", second, "of the test")
+    asked = [("champion", second), (first, first), ("champion", second), (first, first), (second, second)]
+    for alias, version in asked:
+        answer = world.call(Role.VIEWER, "POST", path, {"sample": FEATURES_EXAMPLE, "alias": alias})
+        assert (answer.status_code, answer.json()["model_version"]) == (200, version)
 
 
 @pytest.mark.parametrize("body", [

@@ -58,6 +58,13 @@ def test_a_network_of_ipv6_is_one_address(other: str, same: bool) -> None:
     assert refused(attempts, other) is same
 
 
+def test_addresses_of_ipv4_written_as_ipv6_are_not_one_network() -> None:
+    attempts = FailedAttempts()
+    fail(attempts, "::ffff:192.0.2.1", 10)
+    assert refused(attempts, "::ffff:192.0.2.1") and refused(attempts, "192.0.2.1")
+    assert not refused(attempts, "::ffff:192.0.2.2") and not refused(attempts, "::1")
+
+
 def test_of_many_the_longest_unseen_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts_module, "MOST_ADDRESSES", 3)
     monkeypatch.setattr(attempts_module, "MOST_HELD", 2)

@@ -56,6 +56,11 @@ def test_a_hollow_mark_is_a_round_that_not_all_answered(fresh: float, fill: str)
     assert mark.attrib["fill"] == fill
 
 
+def test_a_mark_tells_its_round_its_gap_and_how_much_answered() -> None:
+    (mark,) = drawn(math.inf, 0.0123456, fresh=0.75).iter(f"{SVG}circle")
+    assert "".join(mark.itertext()) == "round 2: gap 0.0123, fresh weight 0.75"
+
+
 @pytest.mark.parametrize(("last", "ticks"), [(1, [1]), (12, [*range(1, 13)]), (20, [1, *range(2, 21, 2)])])
 def test_the_last_round_has_a_tick_where_steps_reach_it(last: int, ticks: list[int]) -> None:
     texts = ["".join(each.itertext()) for each in drawn(*[0.5] * last).iter(f"{SVG}text")]
