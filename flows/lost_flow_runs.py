@@ -24,6 +24,15 @@ LOG = logging.getLogger("ballast.flows")
 BEGUN: Final = frozenset({StateType.PENDING, StateType.RUNNING})
 
 
+async def is_over(client: PrefectClient, flow_run_id: UUID) -> bool:
+    """Whether a flow run has ended, or somebody has deleted it."""
+    try:
+        state = (await client.read_flow_run(flow_run_id)).state
+    except ObjectNotFound:
+        return True
+    return state is not None and state.is_final()
+
+
 async def mark_crashed(client: PrefectClient, flow_run_id: UUID) -> None:
     """Tell Prefect that a flow run is over whose run, if the store has one, goes on in a new flow run."""
     try:

@@ -31,7 +31,7 @@ from flows.alias_watch import watch_aliases
 from flows.artifacts import forget_tables
 from flows.deployments import changed, named
 from flows.labels import plan_tags, run_name, run_tag, run_tags
-from flows.lost_flow_runs import BEGUN, mark_begun, mark_crashed, mark_unfinished
+from flows.lost_flow_runs import BEGUN, is_over, mark_begun, mark_crashed, mark_unfinished
 from flows.missed_dates import PATIENCE, MissedDates
 from flows.mlflow_ends import watch_ends
 from flows.prefect_runner import make_runner
@@ -86,12 +86,12 @@ class Watcher:
         for look in count():
             show_life(self.context.settings.flows_lock)
             try:
+                if look % DEPLOYMENTS_EVERY == 0:  # first: without a run's deployment the rest ends at that run
+                    await self.put_right()
                 await self.reconcile()
                 for name in await missed.order(self._known.values()):
                     # No run of the plan was unfinished, so what Prefect has of it from before drives nothing.
                     await mark_unfinished(self.client, self.deployments[name], datetime.now(UTC) - PATIENCE)
-                if look % DEPLOYMENTS_EVERY == 0:
-                    await self.put_right()
             except (BallastError, HTTPError, OSError) as error:
                 LOG.warning("cannot bring the round store and Prefect into line: %s", error)
             await asyncio.sleep(WATCH_SECONDS)
@@ -160,13 +160,13 @@ class Watcher:
             self._buried |= await mark_begun(self.client, theirs, self._since)
         if any(self._is_begun_elsewhere(run, each) for each in theirs):
             return
-        self._attempts[at] += 1
         started = await self.client.create_flow_run_from_deployment(
             self.deployments[run.plan.name], parameters={"plan": run.plan.name, "run_id": run.run_id},
-            name=run_name(run, self._starts_of(run)), tags=run_tags(run),
+            name=run_name(run, self._starts_of(run) + 1), tags=run_tags(run),
             # Of several processes that look at the same moment all get the one flow run that Prefect makes of this key.
             idempotency_key=f"{run.run_id} after {theirs[0].id if theirs else 'none'}",
         )
+        self._attempts[at] += 1  # what Prefect refuses is no process that ended
         self._started[run.run_id] = started.id
         LOG.info("run %s: %s", run.run_id, "started" if run.status == "pending" else "picked up again")
 
@@ -188,8 +188,7 @@ class Watcher:
         flow_run_id = self._started.get(run.run_id)
         if flow_run_id is None or str(flow_run_id) == run.flow_run_id:
             return False
-        state = (await self.client.read_flow_run(flow_run_id)).state
-        return state is None or not state.is_final()
+        return not await is_over(self.client, flow_run_id)
 
     async def _flow_runs_of(self, run: Run) -> list[FlowRun]:
         """Flow runs of a run, the newest first: its earlier ones, and those that another flows process started."""
