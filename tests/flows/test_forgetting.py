@@ -19,8 +19,9 @@ from flows import unlearning as forgetting
 from flows.publish import promote_if_gates_hold
 from flows.wiring import FlowContext
 from services.contracts.errors import BallastError
-from services.contracts.history.run import ExcludedSite, Run, SummedSites
+from services.contracts.history.run import STAYS, ExcludedSite, Run, SummedSites
 from services.registry.labels import CHAMPION
+from services.round_store.plants.leavings import Forgotten
 from tests.api.conftest import a_version
 from tests.flows.test_unlearning import (
     ADMIN,
@@ -71,6 +72,28 @@ def test_who_stood_still_until_another_had_the_lease_deletes_no_further_version(
     )
     assert forgetting.forget(context, run, lambda *_: len(told), "owner") is None
     assert deleted == ["3", "2"] and told == []
+
+
+def test_what_could_not_be_deleted_is_told_of_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {}
+    unit = SimpleNamespace(
+        audit=SimpleNamespace(take_turn=lambda: None, append=lambda **entry: told.update(entry)),
+        model_versions=SimpleNamespace(alias=lambda *_: None, mark_forgotten=lambda *_: None),
+        leavings=SimpleNamespace(forget=lambda *_: Forgotten(deleted={"rounds": 7}, pseudonymised={}, other_models=())),
+    )
+    store = SimpleNamespace(atomic=lambda: nullcontext(unit), leavings=SimpleNamespace(take=lambda *_: True))
+    registry = SimpleNamespace(forget=lambda _, numbers: tuple(f"files of version {number}" for number in numbers))
+    monkeypatch.setattr(forgetting, "versions_with", lambda *_: ("2", "1"))
+    monkeypatch.setattr(forgetting, "_untold", lambda *_: ("2", "1"))
+    run: Any = SimpleNamespace(
+        run_id="0" * 32, status="completed", plan=SimpleNamespace(name="pumps"),
+        leaving=SimpleNamespace(site_id="plant-1", at_once=False),
+    )
+    context: Any = SimpleNamespace(store=store, registry=registry)
+    assert forgetting.forget(context, run, lambda *_: 3, "owner") is not None
+    after = told["after"]
+    assert after["left"] == ["files of version 2", "files of version 1", STAYS]
+    assert after["versions_deleted"] == ["2", "1"] and after["deleted"] == {"rounds": 7, forgetting.TABLES: 3}
 
 
 @pytest.mark.parametrize("place", ["files", "run", "version"])
