@@ -53,6 +53,6 @@ def _read(path: Path) -> str:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise UnavailableError(f"prefect.auth_file {path} cannot be read: {error}") from None
-    if ":" not in text:
+    if ":" not in text or len(text.splitlines()) > 1:
         raise UnavailableError(f"prefect.auth_file {path} must hold user:password in one line")
     return text
