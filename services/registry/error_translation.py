@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+
+_IN_AN_ADDRESS: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+"""User and password: MLflow's client quotes the address that it asks, and whoever uses a model is told why it is away."""
 
 
 @contextmanager
@@ -42,6 +47,6 @@ def database_reason(error: Exception) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    """First line of what MLflow says, without what follows: SQL, parameters, stack."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    """First line of what MLflow says, without what follows (SQL, parameters, stack) or a password."""
+    lines = _IN_AN_ADDRESS.sub("", str(error)).strip().splitlines() or [type(error).__name__]
     return lines[0][:200]

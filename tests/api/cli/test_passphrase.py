@@ -1,14 +1,16 @@
-"""The passphrase of a backup from a file: who else can read it is told of."""
+"""The passphrase of a backup: where it comes from, and that who else can read its file is told of."""
 
 from __future__ import annotations
 
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from api.cli.passphrase import read_passphrase
+from api.cli.passphrase import VARIABLE, read_passphrase
+from services.contracts.errors import InvalidInputError
 
 WORD = "correct horse battery"
 
@@ -36,3 +38,41 @@ def test_a_passphrase_from_a_pipe_has_no_mode_to_tell_of(tmp_path: Path, capsys:
     assert read_passphrase(pipe, twice=False) == WORD
     writer.join()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("given", "found"), [(f"{WORD}\n", WORD), (f" {WORD} \r\nmore\n", f" {WORD} ")])
+def test_the_first_line_of_the_file_comes_before_the_environment_which_no_child_inherits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, found: str
+) -> None:
+    (tmp_path / "word").write_bytes(given.encode())
+    for file, expected in ((tmp_path / "word", found), (None, "of the environment")):
+        monkeypatch.setenv(VARIABLE, "of the environment")
+        assert read_passphrase(file, twice=True) == expected
+        assert VARIABLE not in os.environ
+
+
+@pytest.mark.parametrize("held", ["", "\n", "\r\nsecond line\n"])
+def test_an_empty_first_line_is_no_passphrase_whatever_the_environment_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    (tmp_path / "word").write_bytes(held.encode())
+    monkeypatch.setenv(VARIABLE, WORD)
+    with pytest.raises(InvalidInputError, match="the passphrase is empty"):
+        read_passphrase(tmp_path / "word", twice=False)
+
+
+def test_what_is_typed_twice_must_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed: list[str] = []
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("getpass.getpass", lambda _: typed.pop(0))
+    typed[:] = [WORD, WORD]
+    assert read_passphrase(None, twice=True) == WORD
+    typed[:] = [WORD, "another"]
+    assert read_passphrase(None, twice=False) == WORD
+    typed[:] = [WORD, "another"]
+    with pytest.raises(InvalidInputError, match="differ; nothing was written"):
+        read_passphrase(None, twice=True)
+    typed[:] = ["", ""]
+    with pytest.raises(InvalidInputError, match="is empty"):
+        read_passphrase(None, twice=True)

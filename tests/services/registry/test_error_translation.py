@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.protos import databricks_pb2 as codes
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError
 
 from services.contracts.errors import BallastError, ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from services.registry.error_translation import mlflow_errors
@@ -33,6 +33,17 @@ def test_a_database_that_fails_does_not_tell_what_it_was_asked() -> None:
         open("/nowhere/at/all", encoding="ascii")
     with pytest.raises(NotFoundError, match="^ours$"), mlflow_errors("open"):
         raise NotFoundError("ours")
+
+
+def test_a_server_that_is_away_is_named_without_the_password_in_its_address() -> None:
+    asked = "API request to https://ada:ses@me%2F@mlflow.example:5000/api/2.0 failed (a@b), see http://x/y@z"
+    with pytest.raises(UnavailableError) as said, mlflow_errors("open"):
+        raise MlflowException(asked, error_code=codes.TEMPORARILY_UNAVAILABLE)
+    told = "API request to https://mlflow.example:5000/api/2.0 failed (a@b), see http://x/y@z"
+    assert str(said.value) == f"registry could not open: {told}"
+    with pytest.raises(UnavailableError, match="^registry could not open: no driver at postgresql://db.example/mlflow$"):
+        with mlflow_errors("open"):
+            raise ArgumentError("no driver at postgresql://ada:sesame@db.example/mlflow")
 
 
 def test_only_the_expected_answer_is_passed_over() -> None:

@@ -125,9 +125,13 @@ def test_the_demo_takes_free_ports(tmp_path: Path) -> None:
     ],
 )
 def test_where_everything_is_names_no_password(tmp_path: Path, uri: str, said: str) -> None:
-    settings = Settings.load(tmp_path, {"BALLAST_MLFLOW_TRACKING_URI": uri} if uri else {})
-    (line,) = [line for line in addresses(settings).splitlines() if line.startswith("MLflow")]
-    assert said in line and "sesame" not in line
+    prefect = "https://ada:sesame@prefect.example/api"
+    settings = Settings.load(
+        tmp_path, {"BALLAST_MLFLOW_TRACKING_URI": uri, "BALLAST_PREFECT_API_URL": prefect} if uri else {}
+    )
+    lines = {line.partition(" ")[0]: line for line in addresses(settings).splitlines()}
+    assert said in lines["MLflow"] and "sesame" not in lines["MLflow"]
+    assert lines["Prefect"].split()[1] == ("https://prefect.example" if uri else "http://127.0.0.1:4200")
 
 
 @pytest.fixture
