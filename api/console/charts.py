@@ -103,7 +103,7 @@ def _ticks(low: float, high: float, most: int = 6, *, whole: bool = False) -> li
     raw = max((high - low) / most, 1.0 if whole else 0.0)
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
-    first = math.ceil(low / step)
+    first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from services.contracts.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 
 _IN_AN_ADDRESS: Final = re.compile(r"(?<=://)[^/?#\s]*@")
-"""User and password: MLflow's client quotes the address that it asks, and whoever uses a model is told why it is away."""
+"""User and password: MLflow's client quotes the address that it asks, and all who use a model read why it is away."""
 
 
 @contextmanager

@@ -25,6 +25,18 @@ def test_wrong_usage_ends_with_two(arguments: list[str], capsys: pytest.CaptureF
     assert "usage: ballast" in capsys.readouterr().err
 
 
+def test_ctrl_c_ends_a_command_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the code of a shell for SIGINT, and not that of a failure: a script tells them apart."""
+    def stopped(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("api.cli.commands.audit.run", stopped)
+    assert main(["audit", "list"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
 def test_help_imports_nothing_heavy() -> None:
     heavy = {"fastapi", "sqlalchemy", "mlflow", "prefect", "numpy", "alembic", "scipy", "httpx"}
     program = (

@@ -77,6 +77,13 @@ def test_a_tick_stands_where_its_number_is() -> None:
     assert (side[0], side[-1]) == ((f"{HEIGHT - BOTTOM + 4:.1f}", "10"), (f"{TOP + 4:.1f}", "20"))
 
 
+@pytest.mark.parametrize(("low", "high"), [(-0.3, 0.3), (0.0, 0.3), (-0.7, -0.1), (0.1, 0.7), (-6e5, 4e5)])
+def test_an_end_that_is_a_round_number_has_its_tick_whatever_its_sign(low: float, high: float) -> None:
+    chart = line_chart("x", [Line("a", [(0.0, low), (1.0, high)])], "t", "y")
+    shown = [float(each) for each in re.findall(r'text-anchor="end">([^<]+)<', chart)]
+    assert shown[0] == low and shown[-1] == high
+
+
 def test_ticks_of_a_narrow_range_far_from_0_are_told_apart() -> None:
     """A mains frequency, an air pressure in Pa: four digits are one number."""
     for ends, told in (

@@ -133,6 +133,17 @@ def test_the_pictures_hold_their_lines_and_no_script(n_classes: int, run: Run) -
     assert all(chart in page for chart in charts)
 
 
+@pytest.mark.parametrize(("n_classes", "of"), [(2, "the score of a class"), (0, "area in mm^2")])
+def test_the_page_says_what_the_curves_add_to_and_how_many_sensors_it_leaves_out(
+    n_classes: int, of: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, left_out = model_report(version_of(n_classes, 4), run, ()), "sensors that add the most"
+    page = report_page(report)
+    assert f"What each reading adds to {of}, from 0 in the middle" in page and left_out not in page
+    monkeypatch.setattr("services.reporting.report_page.MOST_SENSORS", 1)
+    assert f"The 1 of 2 {left_out}" in report_page(report)
+
+
 def test_long_names_are_within_the_picture() -> None:
     """Sensors and classes may share most of a name: one that is cut at the edge may be any of them."""
     sensor = f"bearing_07_{'x' * 52}"
