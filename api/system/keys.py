@@ -76,7 +76,7 @@ def _lost_line(backend: Backend, bus: BusFiles) -> Iterator[Finding]:
         return
     try:
         line = coordinator_line(bus)
-    except BallastError:  # that it cannot be read is said with the key itself
+    except (BallastError, OSError):  # that it cannot be read is said with the key itself
         return
     if newest[0].after["public_key"] not in {each.next for each in line}:
         yield Finding(

@@ -119,6 +119,19 @@ def test_the_statements_of_changes_of_the_oems_key_are_missed(started: Path, cap
     assert check not in examined(started, capsys)[1]
 
 
+@pytest.mark.parametrize("held", [b"no statements", None])
+def test_statements_that_cannot_be_read_are_told_of_once(started: Path, capsys: Capture, held: bytes | None) -> None:
+    """None: a folder stands in the file's place."""
+    line = BusFiles(started / "nats").coordinator_line
+    with open_backend(Settings.load(started, {})) as backend:
+        rotate_coordinator(backend, local_administrator(), timedelta(hours=1))
+    line.unlink()
+    line.mkdir() if held is None else line.write_bytes(held)
+    code, found = examined(started, capsys)
+    assert {name for name, each in found.items() if each["state"] == "fail"} == {"the OEM's key"} and code == 1
+    assert "oem-keys.json" in found["the OEM's key"]["said"]
+
+
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
 def test_an_address_of_another_machine_is_not_held_by_anybody(host: str, home: Path, capsys: Capture) -> None:
     port = Settings.load(home, {}).nats.port

@@ -1,12 +1,10 @@
-"""Fairness reports: indices by hand, missing figures, the champion beside it, the page and the pictures."""
+"""Fairness reports: indices by hand, missing figures, the champion beside it, and the page."""
 
 from __future__ import annotations
 
 import math
 import re
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from services.plant_simulator.assets import builtin_asset_type
 from services.reporting.fairness_page import fairness_page, index_columns
 from services.reporting.fairness_report import fairness_report
 from services.reporting.generalisation import version_bound
-from services.reporting.lorenz_chart import STYLES, _draw, lorenz_chart
 
 
 def version(number: str, losses: dict[str, float | None], risks: dict[str, float] | None = None) -> ModelVersion:
@@ -178,34 +175,6 @@ def test_the_page_holds_every_index_and_escapes_names() -> None:
     for text in ("Gini coefficient", "Palma", "Atkinson", "champion (version 1)", "<svg", "</html>"):
         assert text in page
     assert "<script" not in page and "http://www.w3.org" in page
-
-
-def test_the_pictures_are_pictures_and_the_same_again() -> None:
-    report = fairness_report(version("2", {"a": 1.0, "b": 3.0, "c": 2.0}))
-    svg, png = lorenz_chart(report, "svg"), lorenz_chart(report, "png")
-    root = ElementTree.fromstring(svg)
-    assert root.tag.endswith("svg")
-    assert "held-out loss" in svg.decode()
-    assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    assert lorenz_chart(report, "svg") == svg
-    assert b" style=" not in svg and b"<style" not in svg, "a page's policy lets no style in a drawing count"
-
-
-def test_a_curve_goes_over_the_sites_and_the_champions_has_a_look_of_its_own() -> None:
-    (indices,) = fairness_report(version("2", {"a": 1.0, "b": 3.0})).indices
-    plotted: list[tuple[list[float], list[float], dict[str, object]]] = []
-    axes = SimpleNamespace(plot=lambda across, up, **look: plotted.append((across, up, look)))
-    for champion in (False, True):
-        _draw(axes, axes, indices, "curve", champion=champion)
-    (across, up, own), (same, transformed, _), (*_, other), _ = plotted
-    assert across == same == [0.0, 0.5, 1.0] and up == pytest.approx([0.0, 0.25, 1.0])
-    assert transformed == pytest.approx([0.0, 0.0, 0.5])
-    assert own["linestyle"] != other["linestyle"] and own["marker"] != other["marker"]
-    assert len(set(STYLES.values())) == len(STYLES)
-    assert own["markevery"] == 1
-    (many,) = fairness_report(version("2", {f"p{n}": 1.0 + n for n in range(200)})).indices
-    _draw(axes, axes, many, "curve", champion=False)
-    assert 201 / plotted[-1][2]["markevery"] <= 24, "marks of hundreds of plants hide their line"
 
 
 def test_every_index_stands_under_its_name() -> None:
