@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from api.console.views import fleet
+from services.contracts.errors import UnavailableError
 from services.contracts.history.events import DRIFTED
 from services.contracts.history.records import AliasChange, VersionRecord
 from services.contracts.history.run import ExcludedSite, Run
@@ -62,6 +64,24 @@ def test_a_version_is_to_be_judged_where_it_is_newer_than_the_champion_by_number
     assert first.why == "There is no champion yet."
     (failed,) = told("3", "2", "gates_failed")
     assert (failed.level, failed.why, failed.link) == ("warn", "why", "/console/models/pumps/versions/3")
+
+
+def test_a_model_whose_champion_was_forgotten_has_none_and_one_that_is_not_read_says_why() -> None:
+    def away(name: str, version: str) -> None:
+        raise UnavailableError(f"version {version} of {name} is away")
+
+    backend: Any = SimpleNamespace(versions=SimpleNamespace(get=away))
+    change = AliasChange(
+        number=1, name="pumps", alias="champion", version=None, previous_version="2", actor="", reason="", at=NOW
+    )
+    none = (None, "Model pumps has no champion yet.")
+    assert fleet._champion(backend, "pumps", {("pumps", "champion"): change}) == none
+    assert fleet._champion(backend, "pumps", {("rigs", "champion"): change}) == none
+    there = change.model_copy(update={"version": "3"})
+    assert fleet._champion(backend, "pumps", {("pumps", "champion"): there}) == (
+        None, "The champion of model pumps cannot be read: version 3 of pumps is away"
+    )
+    assert fleet._champion(backend, None, {}) == (None, "")
 
 
 def test_readings_that_moved_and_plants_by_state_are_told() -> None:

@@ -65,6 +65,14 @@ def test_a_verdict_on_the_second_cohort_is_kept_beside_its_case_and_told_once(wo
     assert reason == f"the auditor of cohort-2 finds: {told}; before the verdict: some plant lied"
 
 
+def test_a_later_verdict_on_the_same_cohort_takes_the_place_of_the_first(world: Any, run_id: str) -> None:
+    before, later = convicted(world), b"with what another plant showed since, a verdict on cohort-2"
+    for data in (VERDICT, later):
+        filed(world, data)
+    assert world.backend.store.runs.get_cases(run_id)["verdict-cohort-2"] == later
+    assert convicted(world)[len(before) :] == [*SITES, *SITES]
+
+
 def test_a_plant_that_left_meanwhile_keeps_no_other_from_being_suspended(world: Any, run_id: str) -> None:
     sites = world.backend.store.sites
     sites.remove(SITES[0])

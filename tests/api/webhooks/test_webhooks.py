@@ -139,6 +139,21 @@ def test_a_failure_after_events_that_arrived_is_the_first_again(
     assert waits == [0, 1, 2, 0] and next(answers, None) is None
 
 
+def test_what_arrived_before_a_failure_is_not_sent_again(world: Any, receiver: Receiver) -> None:
+    """Also where events that concern nobody there lie between: their numbers are no steps of one."""
+    def send(_: str, body: bytes, __: dict[str, str]) -> int:
+        taken.append(json.loads(body)["plan"])
+        return 503 if taken.count("plan-3") == 1 and taken[-1] == "plan-3" else 204
+
+    taken: list[str] = []
+    add(world, receiver.url, kinds=["run.failed"])
+    happen(world, *(f"plan-{number}" for number in range(1, 5)))
+    for _ in range(2):
+        Deliverer(world.backend, send).look()
+        due_now(world)
+    assert taken == ["plan-1", "plan-2", "plan-3", "plan-3", "plan-4"]
+
+
 def test_a_receiver_may_be_away_for_two_hours() -> None:
     assert 2.0 <= sum(map(wait_after, range(MOST_FAILURES - 1))) / 3600.0 < 2.5
 

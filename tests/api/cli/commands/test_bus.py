@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from api.cli.commands import bus
 from api.cli.main import main
+from services.contracts.keys.signing import new_seed_file
+from services.round_store.database.session import Database, make_engine
+from services.round_store.store import RoundStore
 
 
 @pytest.mark.parametrize("gone", ["server.pem", "nats.conf"])
@@ -32,9 +36,13 @@ def test_the_number_of_a_server_that_is_gone_is_none_of_the_next(
     folder, found = tmp_path / "cluster", "import pathlib, sys; sys.exit(len(list(pathlib.Path().glob('*.pid'))))"
     assert main(["bus", "init", str(folder), "--server", "one=localhost"]) == 0
     (folder / "one" / "nats.pid").write_text("1")
-    monkeypatch.setenv("BALLAST_DATABASE_URL", new_sqlite())
+    address, key = new_sqlite(), new_seed_file(tmp_path / "plant.nk")
+    monkeypatch.setenv("BALLAST_DATABASE_URL", address)
+    with closing(RoundStore(Database(make_engine(address)))) as store:
+        store.sites.enrol("plant-1", key)
     monkeypatch.setattr(bus, "command", lambda _: [sys.executable, "-c", found])
     monkeypatch.setattr(bus.signal, "signal", lambda *_: None)
     capsys.readouterr()
     assert main(["bus", "serve", str(folder / "one"), "--home", str(tmp_path / "home")]) == 1
     assert capsys.readouterr().err == "ballast: nats-server ended by itself with exit code 0\n"
+    assert key in (folder / "one" / "users.conf").read_text(), "whom the store lets in, the server begins with"
