@@ -124,8 +124,15 @@ async def test_a_date_that_comes_while_the_plan_tunes_alone_waits_for_its_end(st
 
 
 async def test_a_clock_that_is_a_little_ahead_is_waited_for(store: RoundStore) -> None:
-    due = next_three(store.plans.get(plan(store).name).updated_at)
-    assert (await ask(store, "nightly", at=due - timedelta(seconds=20))).plan.name == "nightly"
+    due, waits = next_three(store.plans.get(plan(store).name).updated_at), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        assert store.runs.list_runs() == [], "the date is not there yet"
+        waits.append(seconds)
+
+    at = due - timedelta(seconds=20)
+    run = await ordered_run(store, "nightly", None, now=lambda: at + timedelta(seconds=sum(waits)), sleep=sleep)
+    assert run.plan.name == "nightly" and waits == [20.0]
 
 
 async def test_the_date_is_one_of_the_time_zone_of_the_plan(store: RoundStore) -> None:
