@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -104,7 +105,7 @@ async def test_a_run_whose_deployment_was_deleted_waits_for_the_next_one(
     async def order(_: object) -> list[str]:
         return []
 
-    monkeypatch.setattr(runner, "asyncio", SimpleNamespace(sleep=sleep, to_thread=runner.asyncio.to_thread))
+    monkeypatch.setattr(runner, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
     monkeypatch.setattr(runner, "show_life", lambda _: None)
     monkeypatch.setattr(runner, "MissedDates", lambda _: SimpleNamespace(order=order))
     store: Any = watcher.context.store

@@ -41,7 +41,7 @@ def test_the_number_of_a_server_that_is_gone_is_none_of_the_next(
     with closing(RoundStore(Database(make_engine(address)))) as store:
         store.sites.enrol("plant-1", key)
     monkeypatch.setattr(bus, "command", lambda _: [sys.executable, "-c", found])
-    monkeypatch.setattr(bus.signal, "signal", lambda *_: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
     capsys.readouterr()
     assert main(["bus", "serve", str(folder / "one"), "--home", str(tmp_path / "home")]) == 1
     assert capsys.readouterr().err == "ballast: nats-server ended by itself with exit code 0\n"
