@@ -40,3 +40,14 @@ def test_who_has_waited_longest_comes_first(store: RoundStore) -> None:
             due_at=now - timedelta(seconds=waited),
         ))
     assert [each.webhook_id[0] for each in store.webhooks.list_due(newest=9)] == ["b", "d", "c", "a"]
+
+
+def test_all_webhooks_are_listed_by_id_also_those_that_are_disabled(store: RoundStore) -> None:
+    """Whoever reads the list page by page goes on after the last id."""
+    now = datetime.now(UTC)
+    for name in "cab":
+        store.webhooks.add(Webhook(
+            webhook_id=name * 12, url=f"https://{name}.example/x", created_by="ada", created_at=now, last_number=0,
+            due_at=now, disabled_at=now if name == "a" else None,
+        ))
+    assert [each.webhook_id[0] for each in store.webhooks.list_webhooks()] == ["a", "b", "c"]
