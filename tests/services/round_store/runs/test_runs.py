@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import Any
 
 import numpy as np
@@ -183,6 +183,17 @@ def test_lists_are_newest_first_and_filtered(store: RoundStore, plan: Plan) -> N
     assert [run.plan.name for run in store.runs.list_runs(status="cancelled")] == ["one"]
     assert [run.plan.name for run in store.runs.list_runs(plan="two", status="pending")] == ["two"]
     assert store.runs.list_runs(plan="four") == []
+
+
+def test_unfinished_runs_are_the_oldest_first_whatever_their_ids(store: RoundStore, plan: Plan) -> None:
+    """They are started in this order: one that waits is overtaken by none."""
+    made = {}
+    for age, digit in enumerate("7f0"):
+        run = store.runs.create_run(plan.model_copy(update={"name": f"plan-{digit}"}), run_id=digit * 32)
+        made[run.run_id] = run.created_at + timedelta(seconds=age)
+        with store.database.write() as session:
+            session.execute(update(RunRow).where(RunRow.run_id == run.run_id).values(created_at=made[run.run_id]))
+    assert [run.run_id for run in store.runs.unfinished_runs()] == list(made)
 
 
 def test_unknown_runs_are_said_to_be_unknown(store: RoundStore) -> None:
