@@ -117,6 +117,16 @@ def test_without_rows_or_for_a_target_there_is_no_bound(run: Run) -> None:
     assert "Theorem 4" not in fairness_page(fairness_report(trained))
 
 
+def test_of_a_network_which_is_no_plane_there_is_no_bound() -> None:
+    """Its parameters stand in one row, as those of a plane between two classes do."""
+    trained = version("2", dict.fromkeys("abc", 1.0))
+    spec = TrainingSpec.model_validate({"loss": {"name": "cross_entropy"}, "network": {"hidden": 3}})
+    inputs, classes = len(trained.asset_type.features), len(trained.asset_type.fault_classes)
+    weights = np.zeros((1, 3 * (inputs + 1) + classes * (3 + 1)))
+    assert version_bound(trained.model_copy(update={"weights": weights}), [10**6] * 3, {}) is not None
+    assert version_bound(trained.model_copy(update={"spec": spec, "weights": weights}), [10**6] * 3, {}) is None
+
+
 def test_the_champion_stands_beside_it() -> None:
     champion = version("1", {"a": 1.0, "b": 4.0})
     report = fairness_report(version("2", {"a": 1.0, "b": 3.0}), champion)
