@@ -126,6 +126,28 @@ async def test_a_flow_run_bears_the_tag_by_which_those_of_its_run_are_found() ->
     assert run_tag(a_run(0)) in tags[0] and len(tags) == 1
 
 
+async def test_the_flow_run_of_a_run_that_began_is_over_and_that_of_one_that_waits_is_not() -> None:
+    """It may be about to begin it."""
+    crashed: list[object] = []
+
+    class Noting(Prefect):
+        async def read_flow_run(self, _: object) -> Any:
+            return SimpleNamespace(state=SimpleNamespace(is_final=lambda: False))
+
+        async def set_flow_run_state(self, flow_run_id: object, *_: object, **__: object) -> None:
+            crashed.append(flow_run_id)
+
+    nobody, record = object(), object()
+    watcher = Watcher(
+        Ends().context, nobody, Noting(), {"weekly": uuid4()}, {"weekly": record},  # type: ignore[arg-type, dict-item]  # stand-ins
+    )
+    ids = {status: uuid4() for status in ("pending", "running")}
+    for number, (status, flow_run_id) in enumerate(ids.items()):
+        told = {"status": status, "flow_run_id": str(flow_run_id)}
+        await watcher._start(a_run(0, number).model_copy(update=told))
+    assert crashed == [ids["running"]]
+
+
 async def test_a_run_of_an_archived_plan_is_cancelled_in_the_store_and_in_mlflow() -> None:
     ended, nobody = Ends(), object()
     await Watcher(ended.context, nobody, nobody)._start(a_run(3))  # type: ignore[arg-type]  # stand-ins
