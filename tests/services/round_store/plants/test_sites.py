@@ -37,6 +37,18 @@ def test_a_site_lives_from_enrolment_to_removal(store: RoundStore) -> None:
     assert not store.sites.seen("north", "0.1.0")
 
 
+@pytest.mark.parametrize("change", ["suspend", "remove"])
+def test_when_a_site_changed_is_when_its_status_did_and_not_when_that_was_asked_for_again(
+    store: RoundStore, change: str
+) -> None:
+    store.sites.enrol("north", "UNORTH")
+    long_ago = datetime(2021, 1, 1, tzinfo=UTC)
+    for changes in (True, False):
+        with store.database.write() as session:
+            session.execute(update(SiteRow).values(updated_at=long_ago))
+        assert (getattr(store.sites, change)("north").updated_at > long_ago) is changes
+
+
 def test_ids_and_keys_belong_to_one_site(store: RoundStore) -> None:
     store.sites.enrol("north", "UNORTH")
     with pytest.raises(ConflictError, match="there is a site north already"):
