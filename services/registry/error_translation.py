@@ -33,7 +33,9 @@ def mlflow_errors(doing: str) -> Iterator[None]:
             "INVALID_PARAMETER_VALUE": InvalidInputError,
         }
         kind = kinds.get(error.error_code, UnavailableError)
-        raise kind(f"registry could not {doing}: {_one_line(error)}") from error
+        # A cause is printed with its message, in a log or on Prefect's pages.
+        cause = None if _IN_AN_ADDRESS.search(str(error)) else error
+        raise kind(f"registry could not {doing}: {_one_line(error)}") from cause
     except SQLAlchemyError as error:
         raise UnavailableError(f"registry could not {doing}: {database_reason(error)}") from error
     except OSError as error:

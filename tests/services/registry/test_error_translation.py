@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.protos import databricks_pb2 as codes
@@ -41,6 +43,10 @@ def test_a_server_that_is_away_is_named_without_the_password_in_its_address() ->
         raise MlflowException(asked, error_code=codes.TEMPORARILY_UNAVAILABLE)
     told = "API request to https://mlflow.example:5000/api/2.0 failed (a@b), see http://x/y@z"
     assert str(said.value) == f"registry could not open: {told}"
+    assert "ses@me" not in "".join(traceback.format_exception(said.value)), "nor in a log"
+    with pytest.raises(UnavailableError) as plain, mlflow_errors("open"):
+        raise MlflowException("http://mlflow.example is away", error_code=codes.TEMPORARILY_UNAVAILABLE)
+    assert isinstance(plain.value.__cause__, MlflowException)
     with pytest.raises(UnavailableError, match="^registry could not open: no driver at postgresql://db.example/mlflow$"):
         with mlflow_errors("open"):
             raise ArgumentError("no driver at postgresql://ada:sesame@db.example/mlflow")
