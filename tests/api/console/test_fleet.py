@@ -131,3 +131,15 @@ def test_a_run_without_a_round_hides_nothing_of_what_plants_told(world: Any) -> 
     assert told() == before
     runs.finish_run(begun.run_id, "failed", "too few plants")
     assert told() == before
+
+
+@pytest.mark.parametrize(("at_work", "told"), [(True, False), (None, False), (False, True)])
+def test_a_run_that_waits_is_told_of_where_this_hosts_flows_are_known_to_be_gone(
+    world: Any, monkeypatch: pytest.MonkeyPatch, at_work: bool | None, told: bool
+) -> None:
+    """None: they are on another host, where nobody here sees them."""
+    monkeypatch.setattr(fleet, "flows_at_work", lambda _: at_work)
+    plan = Plan(name="pumps", asset_type="triplex-pump")
+    world.backend.store.runs.create_run(plan)
+    found = [each.what for each in fleet.fleet(world.backend, "pumps", NOW, real=True).attention]
+    assert ("A run of pumps waits" in found) is told

@@ -27,7 +27,7 @@ def tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
     loss = SimpleNamespace(has_ball=changes.pop("has_ball", True))
     facts = dict.fromkeys(OF_ALL.split(), "-") | {"aliases": (), "calibration_facts": None, "risk_is_from_above": False}
     fields = {"sites": [SimpleNamespace(**PLANT)], "freshness": None, "gates": (), "spec": SimpleNamespace(loss=loss)}
-    monkeypatch.setattr(model.queries, "version_detail", lambda *_: version(**facts | fields | changes))
+    monkeypatch.setattr("api.models.queries.version_detail", lambda *_: version(**facts | fields | changes))
     backend: Any = None
     model._show_version(backend, argparse.Namespace(name="pumps", version="3", json=False))
     found = []

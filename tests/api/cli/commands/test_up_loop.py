@@ -22,7 +22,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     handlers: dict[int, Any] = {}
     monkeypatch.setattr("signal.signal", lambda number, act: handlers.__setitem__(number, act))
     monkeypatch.setattr(up, "TEND_SECONDS", 0.0)
-    monkeypatch.setattr(up.listening, "check_ports", lambda _: None)
+    monkeypatch.setattr("api.cli.processes.listening.check_ports", lambda _: None)
     monkeypatch.setattr(up, "start_all", lambda *_: None)
     monkeypatch.setattr(up, "addresses", lambda _: "all runs")
 

@@ -165,6 +165,23 @@ def test_the_others_go_on_without_a_plant_that_left_and_it_is_back_once_it_may(
         assert supervisor._running["plant"].process is ended, "it rests before it is tried again"
 
 
+@pytest.mark.parametrize(("short_lives", "rests"), [(MOST_RESTARTS - 2, False), (MOST_RESTARTS - 1, True)])
+def test_it_rests_from_the_last_of_its_short_lives_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_lives: int, rests: bool
+) -> None:
+    """When it is told that it is tried every so many seconds."""
+    monkeypatch.setattr(supervising, "REST_SECONDS", 3600.0)
+    told: list[str] = []
+    with Supervisor(tmp_path, told.append) as supervisor:
+        supervisor.start(Child("plant", [sys.executable, "-c", ""], lambda: True, vital=False, shortest_life=3600.0))
+        running = supervisor._running["plant"]
+        running.short_lives = short_lives
+        running.process.wait()
+        supervisor.tend()
+        assert (supervisor._running["plant"] is running) is rests
+        assert ("it is tried every 3600 s" in told[-1]) is rests
+
+
 def test_a_demo_does_not_end_with_a_plant_that_left() -> None:
     plant = agent("plant-7", ["ballast-site", "run"])
     assert not plant.vital and plant.shortest_life > 2 * (SHORTEST_LIFE_SECONDS + KEY_GRACE_SECONDS)
