@@ -12,13 +12,14 @@ import psycopg
 import pytest
 
 from api.backend.wiring import open_backend
+from api.models.service import promote
 from api.recovery import restore as restoring
 from api.recovery.kept_inside import keep_inside
 from api.recovery.restore import restore_backup
 from services.contracts.errors import ConflictError
 from services.process.settings import Settings
 from services.round_store.store import RoundStore
-from tests.api.conftest import put_model
+from tests.api.conftest import FOUNDER, put_model
 from tests.api.recovery.test_backup import NOWHERE, WORD, backed_up
 
 
@@ -144,3 +145,32 @@ def test_a_store_is_opened_where_it_was_restored(trained: Path, tmp_path: Path, 
     store = RoundStore.open(Settings.load(volume, NOWHERE).database)
     assert [event.action for event in store.audit.list_events(limit=1)] == ["backup.restored"]
     store.close()
+
+
+def test_into_a_volume_what_names_the_databases_comes_first(
+    trained: Path, tmp_path: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is killed in between leaves a home that knows its databases, and is no fresh one to whoever starts it."""
+    file, moved, rename = backed_up(trained, tmp_path / "b"), list[str](), Path.rename
+
+    def noted(path: Path, target: Path) -> Path:
+        if target.parent == volume:
+            moved.append(path.name)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", noted)
+    restore_backup(file, volume, WORD, environment=NOWHERE)
+    assert set(moved[:2]) == {"ballast.db", "ballast.toml"} and len(moved) > 2
+
+
+def test_a_champion_whose_files_are_not_those_that_were_registered_is_not_restored(
+    trained: Path, tmp_path: Path
+) -> None:
+    with open_backend(Settings.load(trained, NOWHERE)) as backend:
+        promote(backend, FOUNDER, "pumps", "1", "of the test")
+    (document,) = [path for path in trained.glob("mlflow-artifacts/**/model.json") if "artifacts" in path.parts]
+    document.write_text(document.read_text().replace('"rounds": 3', '"rounds": 4'))
+    file = backed_up(trained, tmp_path / "b")
+    with pytest.raises(ConflictError, match="was changed since it was registered"):
+        restore_backup(file, tmp_path / "restored", WORD, environment=NOWHERE)
+    assert not (tmp_path / "restored").exists()
