@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
@@ -152,6 +152,17 @@ def test_what_arrived_before_a_failure_is_not_sent_again(world: Any, receiver: R
         Deliverer(world.backend, send).look()
         due_now(world)
     assert taken == ["plan-1", "plan-2", "plan-3", "plan-3", "plan-4"]
+
+
+def test_nothing_is_lost_where_the_oldest_event_that_is_kept_is_the_next_one(world: Any, receiver: Receiver) -> None:
+    add(world, receiver.url)
+    happen(world, "one")
+    Deliverer(world.backend).look()
+    store = world.backend.store
+    store.runs.begin_run(store.runs.create_run(a_plan("two")).run_id, ())
+    store.retention.drop_events(datetime.now(UTC) + timedelta(minutes=1))  # all but the newest
+    Deliverer(world.backend).look()
+    assert receiver.kinds() == ["run.begun", "run.failed", "run.begun"]
 
 
 def test_a_receiver_may_be_away_for_two_hours() -> None:
