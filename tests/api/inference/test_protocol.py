@@ -62,6 +62,17 @@ def test_both_forms_of_tensors_answer_as_a_diagnosis(shared_world: Any, path: st
         assert scores["data"] == pytest.approx([*said["diagnoses"][0]["scores"].values()] * 2, abs=1e-12)
 
 
+@pytest.mark.parametrize(("shape", "status"), [([2, 1], 200), ([1, 2], 400), ([2, 2], 400)])
+def test_a_tensor_of_one_feature_is_one_number_a_sample(shared_world: Any, shape: list[int], status: int) -> None:
+    columns = [
+        {"name": name, "shape": shape, "datatype": "FP64", "data": [value] * (shape[0] * shape[1])}
+        for name, value in FEATURES_EXAMPLE.items()
+    ]
+    answer = infer(shared_world, *columns)
+    assert answer.status_code == status
+    assert status == 200 or "must have the shape (n,)" in answer.json()["error"]
+
+
 def test_only_wanted_outputs_are_given(shared_world: Any) -> None:
     found = infer(shared_world, ONE, outputs=[{"name": "scores"}]).json()
     assert [each["name"] for each in found["outputs"]] == ["scores"] and "id" not in found

@@ -49,6 +49,27 @@ def test_the_version_that_was_asked_for_answers_also_where_the_champion_is_at_ha
         assert (answer.status_code, answer.json()["model_version"]) == (200, version)
 
 
+@pytest.mark.parametrize(("query", "said"), [
+    ("alias=1", "query: alias belongs into the body of a request in JSON"),
+    ("colour=red", "query: there is no parameter colour; a request in JSON says alias, "),
+])
+def test_what_stands_in_the_address_of_a_request_in_json_is_not_passed_over(
+    shared_world: Any, query: str, said: str
+) -> None:
+    answer = shared_world.call(Role.VIEWER, "POST", f"{PATH}?{query}", {"sample": FEATURES_EXAMPLE})
+    assert answer.status_code == 422 and said in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [
+    ("application/json; charset=utf-8", 200), ("application/vnd.plant+json", 200), ("APPLICATION/JSON", 200),
+    ("text/x+json", 415), ("text/json", 415), ("application/jsonx", 415),
+])
+def test_json_is_what_is_called_so(shared_world: Any, kind: str, status: int) -> None:
+    content = json.dumps({"sample": FEATURES_EXAMPLE}).encode()
+    answer = shared_world.call(Role.VIEWER, "POST", PATH, content=content, headers={"Content-Type": kind})
+    assert answer.status_code == status, answer.text
+
+
 @pytest.mark.parametrize("body", [
     b"{", b"[]", b"{}", b'{"sample": {}}', b'{"samples": []}', b'{"samples": {"a": 1}}', b'{"samples": [{"a": 1}, 2]}',
     b'{"sample": {"a": 1}, "samples": [{"a": 1}]}', b'{"sample": {"a": 1}, "more": 1}', b'{"sample": {"a": NaN}}',

@@ -73,6 +73,15 @@ def test_a_later_verdict_on_the_same_cohort_takes_the_place_of_the_first(world: 
     assert convicted(world)[len(before) :] == [*SITES, *SITES]
 
 
+@pytest.mark.parametrize(("text", "told"), [
+    ("plant-1 contradicts itself", "plant-1 contradicts itself"), (None, "no plant lied"),
+    ("its answer is a copy", "plant-1: its answer is a copy"),
+])
+def test_each_finding_names_its_plant_once(text: str | None, told: str) -> None:
+    verdict: Any = SimpleNamespace(findings=[] if text is None else [SimpleNamespace(site="plant-1", text=text)])
+    assert verdicts._found("cohort-1", verdict) == f"the auditor of cohort-1 finds: {told}"
+
+
 def test_a_plant_that_left_meanwhile_keeps_no_other_from_being_suspended(world: Any, run_id: str) -> None:
     sites = world.backend.store.sites
     sites.remove(SITES[0])
