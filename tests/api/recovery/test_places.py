@@ -151,6 +151,7 @@ def test_into_a_volume_what_names_the_databases_comes_first(
     trained: Path, tmp_path: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is killed in between leaves a home that knows its databases, and is no fresh one to whoever starts it."""
+    (trained / "a-note").write_text("before all others by its name")
     file, moved, rename = backed_up(trained, tmp_path / "b"), list[str](), Path.rename
 
     def noted(path: Path, target: Path) -> Path:
@@ -160,7 +161,7 @@ def test_into_a_volume_what_names_the_databases_comes_first(
 
     monkeypatch.setattr(Path, "rename", noted)
     restore_backup(file, volume, WORD, environment=NOWHERE)
-    assert set(moved[:2]) == {"ballast.db", "ballast.toml"} and len(moved) > 2
+    assert set(moved[:2]) == {"ballast.db", "ballast.toml"} and "a-note" in moved
 
 
 def test_a_champion_whose_files_are_not_those_that_were_registered_is_not_restored(
