@@ -96,6 +96,8 @@ def fourier_lift(
 ) -> FourierLift:
     """Draw a lift; the same arguments give the same lift (numpy's PCG64), which ``fingerprint`` lets sites verify.
 
+    Equal numbers are the same arguments, whether of Python or of numpy.
+
     ``ProblemError`` for a count below 1, a bandwidth that is not above 0, or a negative seed.
     """
     if n_features < 1 or n_components < 1:
@@ -107,4 +109,4 @@ def fourier_lift(
     random = np.random.Generator(np.random.PCG64(seed))
     frequencies = random.standard_normal((n_components, n_features)) / bandwidth
     phases = random.uniform(0.0, 2.0 * math.pi, n_components)
-    return FourierLift(frequencies, phases, seed, bandwidth, keep_linear=keep_linear)
+    return FourierLift(frequencies, phases, int(seed), float(bandwidth), keep_linear=bool(keep_linear))

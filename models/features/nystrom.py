@@ -129,7 +129,7 @@ def nystrom_lift(points: FloatArray, *, bandwidth: float, keep_linear: bool = Tr
     if not (math.isfinite(bandwidth) and bandwidth > 0):
         raise ProblemError(f"bandwidth must be a finite number above 0, got {bandwidth}")
     check_size(len(points) + (points.shape[1] if keep_linear else 0))
-    return NystromLift(points, bandwidth, keep_linear=keep_linear)
+    return NystromLift(points, float(bandwidth), keep_linear=bool(keep_linear))
 
 
 def drawn_points(n_features: int, n_points: int, seed: int) -> FloatArray:

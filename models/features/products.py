@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,7 +179,8 @@ def product_lift(
         raise ProblemError("products are of different features: one of them is chosen twice")
     if len(chosen) + squares < 2:
         raise ProblemError("products need two chosen features at least, or squares")
-    order = sorted(chosen)
+    # Whole numbers of Python: numpy's are written otherwise, and the fingerprint is of what is written.
+    order = sorted(operator.index(number) for number in chosen)
     pairs = tuple((i, j) for a, i in enumerate(order) for j in order[a if squares else a + 1 :])
     check_size(n_features * segments + len(pairs))
     return ProductLift(n_features, pairs, segments)
