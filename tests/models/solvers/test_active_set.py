@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,6 +130,30 @@ def test_what_cannot_be_solved_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert solve_by_active_sets(spoilt, _TOLERANCE) is None
     monkeypatch.setattr(active_set, "daqp", None)
     assert solve_by_active_sets(program, _TOLERANCE) is None
+
+
+@pytest.mark.parametrize("spoilt", ["curvature", "linear", "limits"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_daqp_is_not_asked_about_what_is_no_number(
+    spoilt: str, number: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is compiled, and says of no such number that it is one."""
+    asked, program = list[int](), drawn(4, 6, 15, [4], True)
+    monkeypatch.setattr(active_set, "daqp", SimpleNamespace(solve=lambda *_, **__: asked.append(1)))
+    values = getattr(program, spoilt).copy()
+    values[0] = number
+    assert solve_by_active_sets(replace(program, **{spoilt: values}), _TOLERANCE) is None and not asked
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_program_that_holds_many_rows_goes_on_from_those_that_it_held(seed: int) -> None:
+    """Its first step takes more exchanges of rows than a later one has."""
+    random = np.random.default_rng(seed)
+    program = drawn(seed, 60, 150, [6], True)
+    program = replace(program, linear=30.0 * random.normal(size=60))
+    found = solve_by_active_sets(program, _TOLERANCE)
+    assert found is not None and found.iterations > 1 and is_optimal(program, found.point, found.multipliers)
+    assert np.count_nonzero(found.multipliers) > 40
 
 
 @pytest.mark.parametrize("both", [0.0, 5.0])

@@ -111,6 +111,18 @@ def test_a_program_of_cones_alone_has_its_solution() -> None:
     np.testing.assert_allclose(jordan_product(slack, found.multipliers[3:]), 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-6])
+def test_what_is_left_of_the_conditions_is_told_whichever_sign_it_has(tolerance: float) -> None:
+    """A slope of -0.5 that is left is as bad as one of 0.5, and rows are missed by no more than is told."""
+    for seed in range(30):
+        program, _, _ = drawn(seed, (3,), seed % 2 == 0)
+        found, rows = solve_dense(program, tolerance), np.asarray(program.rows)
+        uphill = program.curvature * found.point + program.linear + found.multipliers @ rows
+        assert found.dual_residual == pytest.approx(np.abs(uphill).max(), rel=1e-9, abs=1e-12)
+        missed = (rows @ found.point - program.limits)[:-3]
+        assert found.primal_residual >= max(float(missed.max()), 0.0) - 1e-12
+
+
 def test_what_is_not_finite_is_no_solution_and_no_endless_loop() -> None:
     program, _, _ = drawn(0, (3,), False)
     spoilt = ConeProgram(program.curvature, program.linear * np.nan, program.rows, program.limits, (3,))
