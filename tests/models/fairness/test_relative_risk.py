@@ -11,8 +11,9 @@ from scipy.optimize import linprog
 
 from models.basics import FloatArray
 from models.cuts.cut_model import CutModel
+from models.cuts.cut_program import minimise
 from models.fairness.ambiguity_set import RelativeSet
-from models.fairness.relative_risk import REACH, RelativeRule, positive_member, reach_of
+from models.fairness.relative_risk import REACH, Majorant, RelativeRule, negative_lift, positive_member, reach_of
 
 
 def is_member(ambiguity: RelativeSet, weights: FloatArray) -> bool:
@@ -81,3 +82,33 @@ def test_the_rows_of_a_rule_price_the_largest_sum_over_its_members(positive: boo
         bounds=[(0.0, cap) for cap in (*ambiguity.worst.caps, *ambiguity.best.caps)], method="highs",
     )
     assert dual.fun == pytest.approx(-primal.fun, rel=1e-9)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("heights", [[-30.0, -2.0, -9.0], [30.0, 2.0, 9.0], [-30.0, 0.0, 30.0], [0.0, 0.0, 0.0]])
+def test_the_rows_of_a_rule_begin_inside(positive: bool, heights: list[float]) -> None:
+    ambiguity = RelativeSet.of_weights(np.full(3, 1.0 / 3.0), 0.6, 0.5, 0.5)
+    program = RelativeRule(ambiguity, negative_lift(ambiguity), np.zeros(2), positive).rows(np.array(heights))
+    inside = program.rows @ np.concatenate([heights, program.start])
+    assert (inside[: 2 * 3] < 0.0).all() and (inside <= 0.0).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bound_of_a_majorant_is_its_least_value_over_the_cuts(seed: int) -> None:
+    """Negative weights and all: the cuts are the risks themselves, so nothing is between the two."""
+    random, count, dimension = np.random.default_rng(seed), 4, 3
+    shares, site = random.dirichlet(np.full(count, 2.0)), np.repeat(np.arange(count), 6)
+    slopes, peaks = random.normal(size=(len(site), dimension)), random.normal(size=(count, dimension))
+    offsets = random.uniform(size=len(site)) - np.einsum("jd,jd->j", slopes, peaks[site])
+    model = CutModel(shares, np.full(count, 0.3), site, offsets, slopes, np.zeros(len(site)), "l2", dimension)
+    ambiguity, centre = RelativeSet.of_weights(shares, 0.45, 0.4, 0.5), random.normal(size=dimension)
+    majorant = Majorant.around(centre, model, ambiguity)
+
+    def value(point: FloatArray) -> float:
+        return majorant.value(point, model.site_values(point[None])[0])
+
+    found = minimise(model, centre, majorant.rule)
+    bound = majorant.bound(model, found, np.full(dimension, 100.0))
+    assert value(centre) == pytest.approx(ambiguity.largest(model.site_values(centre[None])[0]), rel=1e-12)
+    assert bound == pytest.approx(value(found.point), rel=1e-8)
+    assert all(value(found.point + size * random.normal(size=dimension)) >= bound for size in (1e-3, 0.1, 1.0, 10.0))
