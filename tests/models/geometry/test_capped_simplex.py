@@ -21,6 +21,15 @@ def test_caps_that_fall_short_of_one_by_rounding_are_lifted_and_by_more_are_refu
             CappedSimplex(np.array([0.5, 0.3, 0.2 - missing]))
 
 
+@pytest.mark.parametrize(("share", "mean"), [
+    (1.0, 3.0), (0.8, 3.5), (0.5, 4.2), (0.3, (5.0 + 0.5 * 4.0) / 1.5), (0.2, 5.0), (0.1, 5.0), (1e-6, 5.0),
+])
+def test_the_worst_over_a_share_of_the_sites_is_their_mean_with_a_fraction_of_the_one_on_its_border(
+    share: float, mean: float
+) -> None:
+    assert CappedSimplex.of_share(5, share).largest(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(mean)
+
+
 @settings(max_examples=60, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 9))
 def test_what_is_at_a_bound_stays_there_to_the_last_bit(seed: int, n: int) -> None:

@@ -81,6 +81,19 @@ def test_hardly_more_rows_than_must_be_learnt_from_make_smaller_folds(n_rows: in
         deal(features[:24], classes[:24], 3, 5, least_train=20, least_test=5)
 
 
+def test_one_row_more_than_must_be_learnt_from_makes_folds_of_one_row() -> None:
+    dealt = deal(np.random.default_rng(0).uniform(size=(21, 2)), np.zeros(21, int), 3, 5, least_train=20, least_test=1)
+    assert [int(dealt.scored(fold).sum()) for fold in range(3)] == [1, 1, 1]
+    assert [int(dealt.learnt(fold).sum()) for fold in range(3)] == [20, 20, 20]
+
+
+def test_rows_that_no_fold_scores_are_learnt_from_but_where_their_machine_is_held_out() -> None:
+    dealt = Dealt(np.array([0, 0, NEVER, 1, NEVER, 2]), np.array([7, 7, 7, 4, 4, 9]))
+    assert dealt.learnt(0).tolist() == [False, False, False, True, True, True]
+    assert dealt.learnt(1).tolist() == [True, True, True, False, False, True]
+    assert dealt.learnt(2).tolist() == [True, True, True, True, True, False]
+
+
 def test_a_machine_of_several_folds_with_a_class_of_one_row_keeps_it_in_none() -> None:
     features, machine = np.random.default_rng(1).uniform(size=(24, 2)), np.repeat([0, 1], [16, 8])
     classes = np.r_[np.arange(15) % 2, 2, np.arange(8) % 3]
