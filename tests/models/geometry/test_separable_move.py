@@ -124,3 +124,15 @@ def test_rounding_denies_no_move_that_loses_just_the_lead(norm: TransportNorm) -
         lead = float(fallen(knots, lines, point, lowest[None])[0]) * (1.0 + 1e-14)
         found = separable_move(np.tile(knots, (4, 1)), lines[None], point[None], np.array([[lead]]), norm)[0, 0]
         assert found <= float(vector_norm(lowest - point, norm)) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_many_points_have_the_answers_of_each(norm: TransportNorm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are worked on some at once, as many as memory allows for; the last ones may be fewer."""
+    draw, knots = np.random.default_rng(5), np.tile(np.linspace(0.0, 1.0, 6), (4, 1))
+    heights, points, lead = draw.normal(size=(2, 4, 6)), draw.uniform(size=(5, 4)), draw.uniform(0.1, 1.0, (5, 2))
+    alone = np.vstack([
+        separable_move(knots, heights, points[k : k + 1], lead[k : k + 1], norm) for k in range(len(points))
+    ])
+    monkeypatch.setattr("models.geometry.separable_move._AT_ONCE", 2 * heights.size)
+    np.testing.assert_array_equal(separable_move(knots, heights, points, lead, norm), alone)

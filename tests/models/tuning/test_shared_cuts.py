@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.basics import without_needless_digits
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.tuning.candidates import Candidate
-from models.tuning.shared_cuts import SharedCuts
+from models.tuning.shared_cuts import DIGITS, SharedCuts
 from models.tuning.terms import TuningTerms
 from models.worst_case.risk import site_cut, site_risk
 
@@ -94,6 +95,39 @@ def test_the_floor_of_a_site_is_its_largest_norm_weight_whenever_it_was_told() -
     for weights in ((0.01, 0.04), (0.015, 0.02), (0.005, 0.03)):
         pool.add(candidate, np.array([0.3, -0.2, 0.1]), told((0.2, 0.8), weights))
     assert pool.model(candidate).floor.tolist() == [0.015, 0.04]
+
+
+@pytest.mark.parametrize("unbounded", [True, False])
+def test_on_a_box_a_cut_is_of_the_balls_of_which_it_was_told_and_of_no_others(unbounded: bool) -> None:
+    sites = tuple(SiteTerms(f"site-{k}", 0.5, radius, 1.0) for k, radius in enumerate(RADII))
+    pool = SharedCuts(TuningTerms(sites, get_loss("hinge"), "l2", False, mixture_norm="l1", unbounded=unbounded), 3)
+    point, told_for = np.array([0.3, -0.2, 0.1]), Candidate(1.0, 2.0)
+    pool.add(told_for, point, told((0.2, 0.8), RADII))  # all of the radius was moved: no row flips
+    for other in (Candidate(2.0, 2.0), Candidate(1.0, 3.0)):
+        assert len(pool.model(other).offset) == (2 if unbounded else 0)
+    assert len(pool.known(Candidate(2.0, 2.0))) == int(unbounded)
+    wide = Candidate(1.0, 2.0, mixture_radius=0.4)
+    assert len(pool.model(wide).offset) == 2 and len(pool.known(wide)) == 1
+
+
+def test_a_point_is_asked_with_the_digits_that_count_and_its_gap_is_none_below_0() -> None:
+    """A message is as long as its digits; where bounds meet, rounding may have them cross."""
+    problems, gaps = on_a_box(3, True), list[float]()
+    sites = tuple(SiteTerms(f"site-{k}", 0.5, radius, 1.0) for k, radius in enumerate(RADII))
+    pool, point = SharedCuts(TuningTerms(sites, get_loss("hinge"), "linf", True, unbounded=False), 3), np.zeros(4)
+    for _ in range(25):
+        cuts = {name: site_cut(point, problem) for name, problem in problems.items()}
+        pool.add(CANDIDATE, point, {
+            name: {
+                "risk": np.array(cut.risk), "cut_height": np.array(cut.height), "slope": cut.slope,
+                "norm_weight": np.array(cut.norm_weight), "swing": cut.swing,
+            } for name, cut in cuts.items()
+        })
+        step = pool.step(CANDIDATE)
+        point = step.point
+        np.testing.assert_array_equal(point, without_needless_digits(point, DIGITS))
+        gaps.append(step.gap)
+    assert min(gaps) >= 0.0 and gaps[-1] < 0.05
 
 
 @pytest.mark.parametrize(("unbounded", "farthest"), [(True, 16.0 / 0.15), (False, 2 * 16.0 / 0.15)])

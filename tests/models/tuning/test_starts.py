@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from models.basics import Arrays, FloatArray, TransportNorm
 from models.losses.catalogue import get_loss
+from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other
 from models.problem import RobustSpec, SiteProblem, SiteTerms
 from models.tuning.at_hand import answer_part, race
 from models.tuning.budget import Budget, OneTraining
@@ -170,3 +171,37 @@ def test_the_mean_is_by_the_weights_of_the_sites() -> None:
     terms = TuningTerms((SiteTerms("a", 0.75, 1.0, 1.0), SiteTerms("b", 0.25, 1.0, 1.0)), LOSS, "l2", True)
     told = {"a": {"local_point": np.array([[1.0, 0.0]])}, "b": {"local_point": np.array([[0.0, 1.0]])}}
     assert mean_end(terms, told).ravel() == pytest.approx([0.75, 0.25])
+
+
+class Taking:
+    """A guard that takes the candidate of one number, and notes the coefficients that it was shown."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.seen = number, list[FloatArray]()
+
+    def choose(
+        self, question: bytes, candidate: Callable[[int, np.random.Generator], AnswerT],
+        vectors: Callable[[AnswerT], Sequence[FloatArray]],
+    ) -> AnswerT:
+        found = candidate(self.number, np.random.default_rng(0))
+        self.seen += vectors(found)
+        return found
+
+    def choose_cut(self, question: bytes, near: Near, exact: Minorant, other: Other) -> Minorant:
+        return exact
+
+
+def test_a_guard_lets_another_step_out_the_farther_from_zero_the_more_it_refuses() -> None:
+    """At last the end of one who knows nothing; what leaves is accounted for by the rows that the guard was shown."""
+    problem = next(iter(sites().values())).problems(Candidate(1.0, 1.0), 0)
+    exact, guards = answer_start(problem, START_PENALTY), [Taking(number) for number in range(MOVES + 2)]
+    told = [answer_start(problem, START_PENALTY, guard) for guard in guards]
+    rows = [guard.seen[0] for guard in guards]
+    for guard, answer in zip(guards, told, strict=True):
+        assert len(guard.seen) == len(answer.account.rows) == 1
+        np.testing.assert_allclose(answer.account.rows[0], guard.seen[0])
+    np.testing.assert_array_equal(told[0].arrays["local_point"], exact.arrays["local_point"])
+    np.testing.assert_array_equal(rows[0], exact.account.rows[0])
+    apart = [float(np.abs(each - rows[0]).max()) for each in rows[1:-1]]
+    assert min(apart) > 0.0 and max(apart[4:]) > max(apart[:2])
+    assert not told[-1].arrays["local_point"].any() and not rows[-1].any()
