@@ -6,6 +6,8 @@ Row i of group g lies in fold k(i), and ``f_{-k}`` is a model of the other folds
     target:    the ceil((n_g + 1)(1 - alpha))-th least of  f_{-k(i)}(x) + s_i u_{-k(i)}(x),  and for the low end the
                same from above of  f_{-k(i)}(x) - s_i l_{-k(i)}(x),     s_i = max(r_i / l(x_i), -r_i / u(x_i))
 
+A row of weight k counts as k rows, in part too: n_g is the sum of the weights.
+
 (CV+: Barber, Candes, Ramdas, Tibshirani 2021; for classes Romano, Sesia, Candes 2020; by nested sets Gupta,
 Kuchibhotla, Ramdas 2022). r = f - y; l and u, the *ends* of a model, say how far targets lie below and above its
 estimate f, by where the estimate lies: the quantiles .95 of r and of -r over the rows that the model was fitted to, in
@@ -139,7 +141,7 @@ def cross_interval(held: OutOfFold, values: FloatArray, coverage: float) -> Floa
     low, high = np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf)
     for rows in held.rows_by_group():
         fold, scores, counts = held.fold[rows], held.scores[rows][:, None], held.counts[rows]
-        rank = np.ceil((counts.sum() + 1.0) * level * (1.0 - 1e-12))
+        rank = (counts.sum() + 1.0) * level * (1.0 - 1e-12)  # no whole number where rows count in part
         high = np.maximum(high, _ranked(values[fold] + scores * above[fold], counts, rank))
         low = np.minimum(low, -_ranked(scores * below[fold] - values[fold], counts, rank))
     return np.column_stack([np.minimum(low, high), np.maximum(low, high)])
@@ -161,7 +163,7 @@ def _weighted_quantiles(values: FloatArray, counts: FloatArray, shares: FloatArr
 
 
 def _ranked(values: FloatArray, counts: FloatArray, rank: float) -> FloatArray:
-    """Value of a rank, counted from 1, in each column of (m, n) whose rows count so often (m,)."""
+    """Least value up to which rows count ``rank`` times in all, in each column of (m, n); each counts so often (m,)."""
     order = np.argsort(values, axis=0)
     reached = np.cumsum(counts[order], axis=0) >= rank - 1e-9
     place = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)

@@ -96,6 +96,19 @@ def test_an_interval_ends_at_the_rank_of_what_the_rows_say(seed: int, rows: int,
         assert found[row] == pytest.approx(sorted([min(lows), max(highs)]))
 
 
+@settings(max_examples=25, derandomize=True)
+@given(st.integers(0, 2**31), st.integers(1, 60), st.floats(0.3, 0.95))
+def test_rows_that_count_in_part_reach_the_coverage_together(seed: int, rows: int, coverage: float) -> None:
+    """Weights of half a row: ends at the least score up to which rows count ``coverage (n + 1)`` times, of n in all."""
+    draw, none = np.random.default_rng(seed), np.zeros(rows, dtype=np.intp)
+    scores, counts = draw.uniform(0.0, 5.0, rows), draw.uniform(0.1, 2.0, rows)
+    counts *= max(1.0, (coverage / (1.0 - coverage) + 1.0 + draw.uniform(0.0, 0.2)) / counts.sum())
+    held = OutOfFold(scores, none, none, counts, np.zeros((1, 1, 3)), ("a",), [Ends(np.zeros(0), np.ones((2, 1)))])
+    low, high = cross_interval(held, np.zeros((1, 1)), coverage)[0]
+    reached = [float(counts[scores <= each].sum()) >= coverage * (counts.sum() + 1.0) for each in sorted(scores)]
+    assert high == -low == sorted(scores)[reached.index(True)]
+
+
 def test_an_interval_is_no_wider_for_the_rounding_of_its_rank() -> None:
     """A hundred times 0.55 is 55 and some last digits, which are no row."""
     assert 100.0 * 0.55 > 55.0

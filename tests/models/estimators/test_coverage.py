@@ -36,6 +36,15 @@ def test_new_rows_of_every_group_lie_in_their_intervals(coverage: float) -> None
     assert markov.shape == (4000, 2) and np.mean(markov[:, 1] - markov[:, 0]) > np.mean(found[:, 1] - found[:, 0])
 
 
+@pytest.mark.parametrize("weight", [0.5, 0.55])
+def test_rows_that_count_in_part_make_intervals_that_hold_as_much(weight: float) -> None:
+    """Nine rows and a half in each group: no whole number of rows is the rank of 0.9."""
+    features, targets, group = drawn(8, 38, 2)
+    model = FederatedDRRegressor(radius=1e-3).fit(features, targets, groups=group, sample_weight=np.full(38, weight))
+    low, high = model.predict_interval(features, 0.9).T
+    assert ((low <= targets) & (targets <= high)).mean() >= 0.9
+
+
 def test_new_rows_of_every_group_are_in_their_sets_by_default() -> None:
     features, score, group = drawn(3, 400)
     names = np.array(["low", "middle", "high"])
