@@ -80,3 +80,27 @@ def test_of_classes_a_sensor_that_seldom_moves_keeps_what_it_read() -> None:
     readings = np.zeros(100)
     readings[3] = 8.0
     assert range_for_classes(readings) == (0.0, 8.0)
+
+
+def test_readings_at_the_fence_count_and_a_range_of_just_four_widths_is_not_cut() -> None:
+    """By counts, whose quantiles are readings: from 0 to 1."""
+    counts = np.array([50.0, 50.0, 1.0])
+    for end, beyond in ((1.0 + FENCE, np.nextafter(1.0 + FENCE, 9.0)), (-FENCE, np.nextafter(-FENCE, -9.0))):
+        assert likely_range(np.array([0.0, 1.0, end]), counts=counts) == (min(end, 0.0), max(end, 1.0))
+        assert likely_range(np.array([0.0, 1.0, beyond]), counts=counts) == (0.0, 1.0)
+    assert range_for_classes(np.array([0.0, 1.0, LONG]), counts) == (0.0, LONG)
+    assert range_for_classes(np.array([0.0, 1.0, np.nextafter(LONG, 9.0)]), counts) == (0.0, 1.0 + TAIL)
+
+
+@given(READINGS, st.integers(0, 2**32 - 1))
+def test_a_reading_that_was_made_so_often_is_as_many_readings(readings: np.ndarray, seed: int) -> None:
+    counts = np.random.default_rng(seed).integers(1, 30, readings.size)
+    each = np.repeat(readings, counts)
+    for found in (likely_range, range_for_classes):
+        assert found(readings, counts=counts.astype(float)) == found(each, counts=np.ones(each.size))
+
+
+def test_a_mistake_that_was_made_often_is_none() -> None:
+    readings = np.array([0.0, 1.0, 100.0])
+    assert likely_range(readings, counts=np.array([50.0, 50.0, 1.0])) == (0.0, 1.0)
+    assert likely_range(readings, counts=np.array([50.0, 50.0, 10.0])) == (0.0, 100.0)

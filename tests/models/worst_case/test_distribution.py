@@ -60,6 +60,17 @@ def test_a_supremum_that_no_distribution_attains_is_approached() -> None:
     assert len(far.masses) == 3
 
 
+@pytest.mark.parametrize("nearest", [1.0, 1.0 + 1e-6, 1.5])
+def test_every_atom_has_a_mass_where_all_of_a_row_is_moved_far(nearest: float) -> None:
+    """A row whose margin is 1, or hardly more: none of it has to stay for a shortfall of 1e-3."""
+    atoms = worst_case_atoms(
+        [1.0], [[nearest], [-3.0]], [1.0, -1.0], shortfall=1e-3, radius=0.1, label_flip_cost=1e9, transport_norm="l2"
+    )
+    assert atoms.masses.min() > 0.0 and atoms.masses.sum() == pytest.approx(1.0)
+    assert len(atoms.masses) == (3 if nearest == 1.5 else 2)
+    assert 0.1 - 1e-3 - 1e-9 <= atoms.risk <= 0.1 + 1e-9
+
+
 def test_refuses_a_shortfall_of_zero() -> None:
     with pytest.raises(ProblemError, match="shortfall must be above 0"):
         worst_case_atoms([1.0], [[5.0]], [1.0], radius=0.1, label_flip_cost=1, transport_norm="l2", shortfall=0.0)

@@ -65,6 +65,25 @@ def test_the_inner_value_is_tracked_over_all_rounds_and_not_over_the_last_two() 
         assert float(memory["inner"]) == pytest.approx(mu * np.log(tracked), rel=1e-12)
 
 
+def test_of_the_sites_that_answered_the_inner_value_is_that_of_them_alone_and_each_is_told_its_share() -> None:
+    """One that is away is left out of the sum and of its weight: else y would fall, and the steps be too long."""
+    method, shares, mu = get_method("feddro"), {"a": 0.7, "b": 0.2, "c": 0.1}, 0.4
+    sites = {name: SiteProblem(FEATURES, LABELS, RobustSpec(0.0, 1.0, loss=get_loss("logistic"))) for name in shares}
+    problem = server_problem(sites, shares, method, check_parameters(method, {"temperature": mu}), 1e-3)
+    server: Any = method.server
+    begun = server.rule.begin(problem, np.zeros(3))
+    answers = {
+        name: {"risk": np.array(risk), "local_point": np.zeros(3)} for name, risk in (("a", 0.5), ("c", 0.9))
+    }
+    memory = server.rule.advance(begun, problem, answers)
+    inner = mu * np.log((0.7 * np.exp(0.5 / mu) + 0.1 * np.exp(0.9 / mu)) / 0.8)
+    assert float(memory["inner"]) == pytest.approx(inner, rel=1e-12)
+    told = server.rule.messages(memory, problem)
+    assert {name: float(each["share"]) for name, each in told.items()} == pytest.approx(shares)
+    assert all(float(each["inner"]) == float(memory["inner"]) for each in told.values())
+    assert server.rule.advance(memory, problem, {}) == memory, "nobody answered"
+
+
 @pytest.mark.parametrize("mu", [0.05, 0.4])
 def test_with_many_cuts_the_bound_is_near_the_optimum_and_not_above_it(mu: float) -> None:
     """The worst mixture's least risk, less its price: the sites differ, so that the price is more than rounding."""
