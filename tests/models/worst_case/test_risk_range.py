@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from models.basics import TransportNorm
 from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.bundle.wafl import priced_risk
@@ -61,3 +62,21 @@ def test_without_a_ball_the_range_is_that_of_the_loss_over_all_rows(name: str, i
     )
     values = loss.value(numbers)
     assert (found.low, found.high) == pytest.approx((values.min(), values.max()), abs=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-200, 1e-160])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("name", ["hinge", "pinball", "logistic"])
+def test_a_weight_that_is_next_to_nothing_changes_no_risk_on_a_box_and_warns_of_nothing(
+    name: str, norm: TransportNorm, tiny: float
+) -> None:
+    """The wall of such a feature is beyond what a float64 holds, counted in weights."""
+    features, labels = [[0.2, 0.7], [0.9, 0.1], [0.5, 0.5]], [1.0, -1.0, 1.0]
+    found, wanted = (
+        worst_case_risk(
+            [each, 1.0], features, labels, radius=0.3, label_flip_cost=1.0, transport_norm=norm,
+            support=BoxSupport(np.zeros(2), np.ones(2)), loss=get_loss(name),
+        ) for each in (tiny, 0.0)
+    )
+    assert found.value == pytest.approx(wanted.value, rel=1e-12)
