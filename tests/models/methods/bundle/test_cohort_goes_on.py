@@ -10,7 +10,7 @@ import pytest
 from models.cuts.evidence import Evidence
 from models.methods.bundle.cohort import CohortServer, CohortState
 from models.methods.catalogue import get_method
-from models.problem import ServerProblem, SiteTerms
+from models.problem import ServerProblem, SiteTerms, Status
 
 QUESTIONS, COHORTS, DIMENSION = 2, 3, 3
 PARAMETERS = {**get_method("cohort-bundle").parameters, "questions": float(QUESTIONS)}
@@ -38,6 +38,16 @@ def earlier() -> CohortState:
     )
 
 
+def told(height: float, slope: float) -> dict[str, np.ndarray]:
+    """A risk of 0.7 at each question, and a cut of this height and slope there."""
+    return {
+        "risk": np.full(QUESTIONS, 0.7), "cut_height": np.full(QUESTIONS, height),
+        "slope": np.full((QUESTIONS, DIMENSION), slope), "norm_weight": np.full(QUESTIONS, 0.1),
+        "minorant_offset": np.zeros(QUESTIONS), "minorant_slope": np.zeros((QUESTIONS, DIMENSION)),
+        "minorant_norm_weight": np.full(QUESTIONS, 0.1),
+    }
+
+
 @pytest.mark.parametrize("kept", [[0, 1, 2], [2, -1, 0, -1], [1], [-1, -1]])
 def test_a_cohort_that_is_kept_has_its_own_centres_and_a_new_one_the_points_themselves(kept: list[int]) -> None:
     server, before = CohortServer(), earlier()
@@ -61,12 +71,29 @@ def test_a_cohort_that_weighs_nothing_may_be_away_and_the_upper_bound_is_known(
 ) -> None:
     sites = tuple(SiteTerms(name, weight, 0.1, 1.0) for name, weight in zip("ab", weights, strict=True))
     server, problem = CohortServer(), ServerProblem(2, sites, "l2", True, parameters=PARAMETERS)
-    each = {
-        "risk": np.full(QUESTIONS, 0.7), "cut_height": np.full(QUESTIONS, 0.7),
-        "slope": np.ones((QUESTIONS, DIMENSION)),
-        "norm_weight": np.full(QUESTIONS, 0.1), "minorant_offset": np.zeros(QUESTIONS),
-        "minorant_slope": np.zeros((QUESTIONS, DIMENSION)), "minorant_norm_weight": np.full(QUESTIONS, 0.1),
-    }
-    state = server.step(server.init(problem), problem, {name: each for name in "ab" if name != away})
+    state = server.step(server.init(problem), problem, {name: told(0.7, 1.0) for name in "ab" if name != away})
     assert server.certificate(state).upper == (pytest.approx(0.7) if known else np.inf)
     assert server.certificate(state).fresh_weight == pytest.approx(1.0 if known else 1.0 - weights["ab".index(away)])
+
+
+@pytest.mark.parametrize(("here", "status"), [("ab", Status.STALLED), ("a", Status.CONTINUE), ("", Status.CONTINUE)])
+def test_a_run_stalls_where_all_were_asked_the_same_twice_and_not_while_some_are_away(
+    here: str, status: Status
+) -> None:
+    """Guards let flat cuts out, far below the risk: around the best point all that leads on was asked."""
+    server, problem = CohortServer(), problem_of("ab")
+    once = server.step(server.init(problem), problem, {name: told(0.1, 0.0) for name in "ab"})
+    assert server.status(once, problem) is Status.CONTINUE and not once.points.any()
+    again = server.step(once, problem, {name: told(0.1, 0.0) for name in here})
+    assert server.status(again, problem) is status
+
+
+def test_a_run_that_stalled_goes_on_without_a_plant_that_left() -> None:
+    """What its cohort said is forgotten, and the best point is asked of those that stay."""
+    server, problem = CohortServer(), problem_of("abc")
+    found = server.anew(replace(earlier(), stagnated=True), 1)
+    assert server.status(found, problem) is Status.CONTINUE
+    assert found.evidence.cut_site.tolist() == [0.0, 2.0] and np.isnan(found.evidence.risks[:, 1]).all()
+    assert not found.penalty[1].any() and not found.counted[1].any()
+    assert found.points[0].tolist() == [1.0, 2.0, 3.0] and server.certificate(found).upper == np.inf
+    np.testing.assert_array_equal(found.penalty[[0, 2]], earlier().penalty[[0, 2]])

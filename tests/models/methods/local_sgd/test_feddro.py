@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,23 @@ def test_of_the_sites_that_answered_the_inner_value_is_that_of_them_alone_and_ea
     assert {name: float(each["share"]) for name, each in told.items()} == pytest.approx(shares)
     assert all(float(each["inner"]) == float(memory["inner"]) for each in told.values())
     assert server.rule.advance(memory, problem, {}) == memory, "nobody answered"
+
+
+def test_the_worst_mixture_is_told_where_all_risks_are_known_and_the_weights_where_one_is_not() -> None:
+    method, shares, mu = get_method("feddro"), {"a": 0.7, "b": 0.3}, 0.4
+    sites = {name: SiteProblem(FEATURES, LABELS, RobustSpec(0.0, 1.0, loss=get_loss("logistic"))) for name in shares}
+    problem = server_problem(sites, shares, method, check_parameters(method, {"temperature": mu}), 1e-3)
+    server: Any = method.server
+    state = server.init(problem)
+    assert server.mixture_weights(state, problem) == shares, "nothing is known"
+    evidence = with_answers(state.evidence, problem, np.zeros(3), {
+        name: {"risk": np.array(risk), "cut_height": np.array(risk), "slope": np.zeros(3), "norm_weight": np.array(0.0)}
+        for name, risk in (("a", 0.5), ("b", 0.9))
+    })
+    known = replace(state, evidence=server.bounded(evidence, problem, state.memory, raised=False))
+    lifted = {"a": 0.7 * np.exp(0.5 / mu), "b": 0.3 * np.exp(0.9 / mu)}
+    wanted = {name: each / sum(lifted.values()) for name, each in lifted.items()}
+    assert server.mixture_weights(known, problem) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.4])
