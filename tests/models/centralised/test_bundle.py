@@ -33,7 +33,8 @@ def site(norm: Any, loss: str, boxed: bool, intercept: bool, seed: int = 0) -> S
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize(
-    ("loss", "boxed", "intercept"), [("hinge", True, True), ("pinball", False, True), ("logistic", False, False)]
+    ("loss", "boxed", "intercept"),
+    [("hinge", True, True), ("pinball", False, True), ("pinball", True, True), ("logistic", False, False)],
 )
 def test_answers_are_cuts_of_the_risk_in_the_units_of_the_weights(
     norm: Any, loss: str, boxed: bool, intercept: bool

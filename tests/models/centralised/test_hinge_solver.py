@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,19 @@ def test_it_ends_in_few_steps_with_a_gap_that_is_honest_all_the_way(
 
 
 STEPS = 16
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(("radii", "costs"), [((0.0,) * 3, (1.0,) * 3), ((0.1, 0.02, 0.3), (0.5, 2.0, 1.0))])
+def test_a_feature_that_is_told_twice_or_always_0_keeps_it_from_no_digit(
+    norm: TransportNorm, radii: tuple[float, ...], costs: tuple[float, ...]
+) -> None:
+    """Without a ball nothing decides how the weights of two alike are shared, nor that of one without a value."""
+    problem = Drawn(norm, radii, costs).problem
+    for other in (problem.signed[:, 0], np.zeros(len(problem.signed))):
+        signed = problem.signed.copy()
+        signed[:, 3] = other
+        assert solve_pooled(replace(problem, signed=signed)).gap <= 1e-10
 
 
 @pytest.mark.parametrize("norm", NORMS)
