@@ -1,0 +1,45 @@
+"""What the rungs of a race may spend on cuts: what the scores still to come leave, to the last of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.losses.catalogue import get_loss
+from models.problem import SiteTerms
+from models.tuning.budget import Budget, OneTraining
+from models.tuning.candidates import grid
+from models.tuning.racing import Tuner
+from models.tuning.terms import TuningTerms
+
+SIZE, SCORE = 6, 4
+A_CUT, A_SCORE = 2 * (SIZE + 1) + 3, SIZE + 1 + SCORE
+"""Numbers of a cut of one head, both ways, and of a score."""
+
+
+def spent_by_rung(budget: Budget) -> list[tuple[float, float]]:
+    """Numbers of the cuts and of the scores of each rung; no cut brings a candidate any nearer, so all want more."""
+    terms = TuningTerms((SiteTerms("one", 1.0, 1e-3, 1.0),), get_loss("hinge"), "l2", True)
+    tuner = Tuner(terms, grid((1.0, 10.0, 100.0), (1.0, 2.0, 3.0, 4.0)), (SIZE,), 1, 5, budget, "best", SCORE)
+    flat = {"risk": np.ones(1), "cut_height": np.zeros(1), "slope": np.zeros((1, SIZE + 1)), "norm_weight": np.zeros(1)}
+    found, cuts = list[tuple[float, float]](), 0.0
+    while (asked := tuner.exchange()) is not None:
+        if asked.scored:
+            found.append((cuts, float(A_SCORE * len(asked.asked))))
+            cuts = 0.0
+            tuner.tell_scores(list(np.linspace(0.0, 1.0, len(asked.told))))
+        else:
+            cuts += A_CUT * len(asked.asked)
+            tuner.tell_cuts([{"one": flat} for _ in asked.asked])
+    return found
+
+
+@pytest.mark.parametrize("free", [340.0, 510.0, 730.0])
+def test_the_last_rung_may_spend_all_that_the_scores_leave(free: float) -> None:
+    scores = A_SCORE * (12 * 2 + 4 * 2 + 3 * 1)
+    budget = Budget(OneTraining(100, (scores + free) / 2.0), 2.0)
+    rungs = spent_by_rung(budget)
+    assert [paid for _, paid in rungs] == [12 * 2 * A_SCORE, 4 * 2 * A_SCORE, 3 * A_SCORE]
+    assert min(cuts for cuts, _ in rungs) >= A_CUT
+    assert 0.0 <= budget.numbers_left < A_CUT
+    assert budget.numbers == sum(sum(each) for each in rungs)
