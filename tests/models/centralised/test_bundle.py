@@ -73,6 +73,23 @@ def test_answers_are_cuts_of_the_risk_in_the_units_of_the_weights(
     assert touched > 0.5
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("loss", "boxed"), [("hinge", True), ("pinball", True), ("pinball", False)])
+def test_planes_of_a_prox_step_are_cuts_in_the_units_of_the_weights(norm: Any, loss: str, boxed: bool) -> None:
+    """With a ball that moves the largest feature, so that its swing counts."""
+    problem, random = site(norm, loss, boxed, True), np.random.default_rng(2)
+    problem = replace(problem, spec=replace(problem.spec, radius=8.0))
+    half = UnitSite(Units.of([problem]))
+    for point in random.normal(size=(4, 4)):
+        cut = half._plane(problem, point)
+        assert cut.height == pytest.approx(site_risk(half.units.back(point), problem).value, rel=1e-9)
+        assert (cut.swing is not None) == boxed and cut.norm_weight == 0.0
+        swing = np.zeros(3) if cut.swing is None else cut.swing
+        for at in point + random.normal(size=(20, 4)) * 10.0 ** random.uniform(-2, 1.5, (20, 1)):
+            bound = cut.height + cut.slope @ (at - point) + swing @ (np.abs(at[:3]) - np.abs(point[:3]))
+            assert bound <= site_risk(half.units.back(at), problem).value * (1.0 + 1e-9)
+
+
 def test_a_plain_answer_has_no_minorant() -> None:
     problem = site("l2", "hinge", True, True)
     found = UnitSite(Units.of([problem]), plain=True).answer(problem, {"point": np.ones(4)}, {})

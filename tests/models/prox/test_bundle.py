@@ -38,6 +38,7 @@ def check(step: LocalStep, site: SiteProblem, centre: FloatArray, height: RiskPe
     away = step.point - centre
     assert step.value == pytest.approx(height.cost(step.risk) + 0.5 * float(away @ away), rel=1e-10, abs=1e-12)
     assert 0 <= step.gap <= 1e-9 * max(step.value, 1e-3)
+    assert (step.swing is None) == (site.spec.support is None), "its answer has other arrays than a cut on a box"
     random, p = np.random.default_rng(seed), site.features.shape[1]
     for scale in (0.0, 0.3, 5.0):
         u = step.point + scale * random.normal(size=centre.size)

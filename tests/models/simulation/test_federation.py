@@ -15,7 +15,7 @@ from models.losses.classification import CrossEntropy
 from models.losses.regression import EpsilonInsensitive
 from models.methods.site_answers import RiskSite
 from models.problem import Certificate, RobustSpec, SiteProblem, Status
-from models.simulation.federation import Round, Training, site_shares, train
+from models.simulation.federation import Round, Training, check_alike, site_shares, train
 from models.worst_case.risk import site_risk
 
 
@@ -104,6 +104,15 @@ def test_weights_are_for_these_sites_and_no_others() -> None:
     for weights in ({"a": 1.0}, {"a": 0.5, "b": 0.5, "c": 0.0}):
         with pytest.raises(ProblemError, match="weights are for sites a.*, the data are of sites a, b"):
             site_shares({"a": 0, "b": 0}, weights)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_one_site_of_many_that_is_unlike_the_others_is_refused(place: int) -> None:
+    check_alike("norm", ["l2"] * 4)
+    values = ["l2"] * 4
+    values[place] = "l1"
+    with pytest.raises(ProblemError, match="all sites must have the same norm, got l1, l2$"):
+        check_alike("norm", values)
 
 
 def test_a_loss_without_a_worst_case_is_refused_where_one_is_looked_for() -> None:

@@ -8,6 +8,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
+import models.worst_case.radius
 from models.basics import ProblemError, TransportNorm
 from models.worst_case.radius import LightTail, confidence_radius, estimated_radius, mixture_confidence, samples_radius
 
@@ -114,6 +115,18 @@ def test_estimate_is_the_quantile_of_the_distances_shrunk_from_a_half_to_all_row
             features, labels, label_flip_cost=flip_cost, transport_norm=norm, confidence=confidence, seed=3,
         )
         assert found.radius == pytest.approx(expected * 0.5 ** (1 / max(n_features, 2)), rel=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "half"), [(4, 2), (5, 2), (9, 4), (10, 5), (12, 5), (40, 5)])
+def test_the_estimate_shrinks_from_as_many_rows_as_a_split_has_to_all(
+    rows: int, half: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An odd row is in no half, nor is any beyond the most. All rows are 2 apart, so every split is."""
+    monkeypatch.setattr(models.worst_case.radius, "MAX_RESAMPLED_ROWS", 5)
+    found = estimated_radius(
+        np.eye(rows), np.ones(rows), label_flip_cost=1.0, transport_norm="l1", confidence=0.5, seed=0, n_resamples=3
+    )
+    assert found.radius == pytest.approx(2.0 * (half / rows) ** (1.0 / rows), rel=1e-12)
 
 
 def test_estimate_refuses() -> None:

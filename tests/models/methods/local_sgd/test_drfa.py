@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.cuts.evidence import with_answers
 from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
 from models.methods.local_sgd.drfa import DrfaRule
@@ -49,3 +50,23 @@ def test_the_first_lower_bound_is_of_a_mixture_that_the_worst_share_allows(name:
     begun = server.rule.begin(problem, np.zeros(3))
     for mixture in ("lambda", "shares"):
         np.testing.assert_allclose(begun[mixture], np.full(3, 1 / 3))
+
+
+def test_a_site_that_is_away_counts_by_its_cuts_at_the_points_that_it_was_not_asked_at() -> None:
+    """Else no point of a round with one away would be the best, and the upper bound stand still until it is back."""
+    method = get_method("drfa")
+    problem = server_problem({"a": SITE, "b": SITE}, None, method, {"worst_share": 0.5}, 1e-3)
+    server: Any = method.server
+
+    def told(**risks: float) -> dict[str, Any]:
+        return {
+            name: {"risk": np.array(risk), "cut_height": np.array(risk), "slope": np.zeros(3),
+                   "norm_weight": np.array(0.0)}
+            for name, risk in risks.items()
+        }
+
+    state = server.init(problem)
+    evidence = with_answers(state.evidence, problem, np.zeros(3), told(a=0.7, b=0.4))
+    evidence = with_answers(evidence, problem, np.ones(3), told(a=0.5))
+    found = server.bounded(evidence, problem, state.memory, raised=False)
+    assert found.upper == pytest.approx(0.5) and found.best_point.tolist() == [1.0, 1.0, 1.0]

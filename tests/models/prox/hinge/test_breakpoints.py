@@ -94,7 +94,8 @@ def test_products_with_rows_are_those_of_the_signed_matrix(intercept: bool) -> N
     np.testing.assert_allclose(rows.margins(weights), whole @ weights)
     np.testing.assert_allclose(rows.combine(shares), shares @ whole)
     np.testing.assert_array_equal(rows.gather(np.array([4, 0])), whole[[4, 0]])
-    assert rows.passes == 2
+    np.testing.assert_array_equal(rows.gather(slice(2, 5)), whole[2:5])
+    assert rows.passes == 2, "some of the rows are no pass"
     np.testing.assert_array_equal(rows.gather(slice(None)), whole)
     assert rows.passes == 3 and rows.are_finite() and rows.passes == 4
     few = rows.every(2)
