@@ -300,8 +300,12 @@ def test_refusals() -> None:
     for length in (14, 16):
         with pytest.raises(ProblemError, match=f"slopes must have length 15, got {length}"):
             check_slopes(np.zeros((2, length)), 15)
-    with pytest.raises(ProblemError, match="at least one feature and one segment"):
-        spline_lift(3, 0)
+    for n_features, segments in ((3, 0), (0, 3)):
+        with pytest.raises(ProblemError, match=f"at least one feature and one segment, got {n_features} and {segments}"):
+            spline_lift(n_features, segments)
+    assert nystrom_lift(drawn_points(2, 1024, 0), bandwidth=1.0).n_components == 1024
+    with pytest.raises(ProblemError, match="a Nystrom lift has 1024 points at most, got 1025"):
+        nystrom_lift(drawn_points(2, 1025, 0), bandwidth=1.0)
     with pytest.raises(ProblemError, match="the lift makes 6400 features, 4096 at most"):
         spline_lift(100, 64)
     with pytest.raises(ProblemError, match="none with number 3"):

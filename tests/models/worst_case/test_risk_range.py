@@ -12,7 +12,7 @@ from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.methods.bundle.wafl import priced_risk
 from models.problem import RobustSpec, SiteProblem
-from models.worst_case.risk import worst_case_risk
+from models.worst_case.risk import site_cut, site_risk, worst_case_risk
 from models.worst_case.risk_range import RiskRange, risk_range, steepest_slope
 
 
@@ -62,6 +62,23 @@ def test_without_a_ball_the_range_is_that_of_the_loss_over_all_rows(name: str, i
     )
     values = loss.value(numbers)
     assert (found.low, found.high) == pytest.approx((values.min(), values.max()), abs=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("name", ["hinge", "pinball", "epsilon_insensitive"])
+def test_a_cut_on_a_box_where_a_weight_is_0_is_below_the_risk_where_it_is_not(name: str, norm: TransportNorm) -> None:
+    """A feature that no plan moved there may not be moved for nothing elsewhere."""
+    draw, loss = np.random.default_rng(6), get_loss(name)
+    features, labels = draw.uniform(size=(20, 3)), np.where(np.arange(20) % 2 == 0, 1.0, -1.0)
+    spec = RobustSpec(0.05, math.inf, norm, BoxSupport(np.zeros(3), np.ones(3)), True, loss)
+    problem = SiteProblem(features, labels, spec)
+    for weights in ([1.5, 0.0, -0.5, 0.1], [0.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.3]):
+        at = np.array(weights)
+        cut = site_cut(at, problem)
+        assert cut.height == pytest.approx(site_risk(at, problem).value) and cut.swing is not None
+        for other in at + draw.normal(size=(60, 4)) * 10.0 ** draw.uniform(-3, 1, (60, 1)):
+            bound = cut.height + cut.slope @ (other - at) + cut.swing @ (np.abs(other) - np.abs(at))[:3]
+            assert bound <= site_risk(other, problem).value * (1.0 + 1e-9)
 
 
 @pytest.mark.filterwarnings("error")

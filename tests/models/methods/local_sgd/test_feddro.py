@@ -45,6 +45,7 @@ def test_the_first_exchange_asks_for_the_inner_value_and_takes_no_step() -> None
         sizes.append(float(message["step_size"]))
         state = method.server.step(state, problem, {"a": method.site.answer(sites["a"], message, problem.parameters)})
     assert sizes == [0.0, problem.parameters["step_size"]]
+    assert float(state.memory["round"]) == 1.0, "an exchange without steps is no round, by which steps get shorter"
 
 
 def test_the_inner_value_is_tracked_over_all_rounds_and_not_over_the_last_two() -> None:
