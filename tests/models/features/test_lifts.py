@@ -301,7 +301,7 @@ def test_refusals() -> None:
         with pytest.raises(ProblemError, match=f"slopes must have length 15, got {length}"):
             check_slopes(np.zeros((2, length)), 15)
     for n_features, segments in ((3, 0), (0, 3)):
-        with pytest.raises(ProblemError, match=f"at least one feature and one segment, got {n_features} and {segments}"):
+        with pytest.raises(ProblemError, match=f"one feature and one segment, got {n_features} and {segments}"):
             spline_lift(n_features, segments)
     assert nystrom_lift(drawn_points(2, 1024, 0), bandwidth=1.0).n_components == 1024
     with pytest.raises(ProblemError, match="a Nystrom lift has 1024 points at most, got 1025"):
