@@ -71,6 +71,8 @@ def test_what_is_to_go_counts_in_units_of_the_heights() -> None:
     # A minimum misses .06 of what its bound may miss: 3e-3 of the drop, which is 20 times that.
     assert least.in_units(4.0)[1] * 4.0 == pytest.approx(0.06 * 0.01)
     assert way.in_units(40.0)[1] * 40.0 == pytest.approx(1e-6 * 0.2)
+    # A level leaves the norm more room at the start than a minimum that is as far.
+    assert least.in_units(40.0)[0] == pytest.approx(1.5 * 0.2 / 40.0) and way.in_units(40.0)[0] > 0.1
     for goal in (least, way):
         rough = replace(goal, begin=np.ones(256))
         assert rough.in_units(40.0)[1] > goal.in_units(40.0)[1]

@@ -26,7 +26,7 @@ def test_gap_closes_from_any_start(make_site, norm, flip_cost, start):
     while run.gap > 1e-10 * run.objective() and steps < 60:
         assert run.advance()
         steps += 1
-    assert steps <= 45
+    assert steps <= (20 if start < 10.0 else 25), "plain steps of the path, without a corrector, take twice as many"
     end = run.iterate()
     proof = certified(problem, end)
     assert proof.gap <= 1e-8 * proof.objective
