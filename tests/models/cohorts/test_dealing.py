@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from models.basics import ProblemError
 from models.cohorts.dealing import cohort_problem, cohort_shares, deal, without
+from models.cohorts.noise import row_share
 from models.cohorts.sums import check_on_sums
 from models.methods.catalogue import METHODS, get_method
 from models.problem import ServerProblem, SiteProblem, SiteTerms
@@ -122,3 +123,14 @@ def test_methods_on_sums_and_those_that_are_not(make_sites: Callable[..., dict[s
             check_on_sums(get_method(name))
     with pytest.raises(ProblemError, match="method drfl-admm needs the answer of each plant"):
         train(sites, method="drfl-admm", cohorts={"a": tuple(sites)})
+
+
+@pytest.mark.parametrize(("shares", "counts", "largest"), [
+    ({"a": 0.5, "b": 0.5}, {"a": 10, "b": 100}, 0.05), ({"a": 0.9, "b": 0.1}, {"a": 1000, "b": 10}, 0.01),
+    ({"a": 0.9, "b": 0.1}, {"a": 90, "b": 20}, 0.01), ({"a": 0.5}, {"a": 25, "away": 2}, 0.02),
+])
+def test_the_noise_is_scaled_by_the_row_that_counts_most_whichever_plants_it_is(
+    shares: dict[str, float], counts: dict[str, int], largest: float
+) -> None:
+    """Neither the plant of the largest share nor the smallest plant need have it."""
+    assert row_share(shares, counts) == pytest.approx(largest, rel=1e-12)
