@@ -105,6 +105,21 @@ def test_bounds_allow_for_the_noise_of_all_that_are_in_a_sum_and_for_every_round
     assert float(found["risk"]) == pytest.approx(2.0 + times * one["risk"] + rounded, rel=0.0, abs=5e-12)
 
 
+@pytest.mark.parametrize("shape", [(0,), (5,), (7,), (12,), (1, 6), (6, 1)])
+def test_a_sum_of_another_number_of_words_is_refused_and_none_is_left_out(shape: tuple[int, ...]) -> None:
+    plan, names = NoisePlan(50.0, 1e-5, 0.95, 4, 6.0), ("a", "b", "c")
+    problem = server_problem(
+        dict.fromkeys(names, SiteProblem(np.eye(3), np.ones(3), RobustSpec(0.02, 1.0))), None, get_method(METHOD), {},
+        1e-3,
+    )
+    shares, radii = dict.fromkeys(names, 1 / 3), dict.fromkeys(names, 0.02)
+    with pytest.raises(ProblemError, match="a sum of 6 words was due, got"):
+        bounded_answer(
+            np.zeros(shape, np.uint64), np.ones(4), problem, get_loss("hinge"), plan, NoiseTerms(1 / 300, 3, plan.rho),
+            shares, radii, complete=True,
+        )
+
+
 def test_noise_that_all_plants_answers_might_not_hold_beside_is_refused() -> None:
     """Ten standard deviations of a thousand plants' sum stay within a word: one that ran over would be any number."""
     point, loss = np.array([3.0, -2.0, 1.0, 0.5]), get_loss("hinge")
