@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from models.basics import FloatArray
+from models.basics import FloatArray, TransportNorm
 from models.cuts.cut_model import CutModel
 from models.cuts.cut_program import minimise
 from models.fairness.ambiguity_set import RelativeSet
@@ -112,3 +112,39 @@ def test_the_bound_of_a_majorant_is_its_least_value_over_the_cuts(seed: int) -> 
     assert value(centre) == pytest.approx(ambiguity.largest(model.site_values(centre[None])[0]), rel=1e-12)
     assert bound == pytest.approx(value(found.point), rel=1e-8)
     assert all(value(found.point + size * random.normal(size=dimension)) >= bound for size in (1e-3, 0.1, 1.0, 10.0))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("floor", [0.0, 0.8])
+def test_a_majorant_is_nowhere_below_the_objective_and_is_it_at_the_centre(norm: TransportNorm, floor: float) -> None:
+    """Of cuts that the norm carries, and where a site is at its floor: the tangents have the norm's slope."""
+    for seed in range(6):
+        random, count, dimension = np.random.default_rng(seed), 4, 4
+        shares, site = random.dirichlet(np.full(count, 2.0)), np.repeat(np.arange(count), 5)
+        slopes, offsets = random.normal(size=(len(site), dimension)), random.uniform(0.0, 1.0, len(site))
+        model = CutModel(
+            shares, np.full(count, floor), site, offsets, slopes, random.uniform(0.0, 2.0, len(site)), norm, 3,
+            feature_scale=np.array([1.0, 4.0, 0.3]),
+        )
+        ambiguity, centre = RelativeSet.of_weights(shares, 0.45, 0.4, 0.5), random.normal(size=dimension)
+        majorant = Majorant.around(centre, model, ambiguity)
+        steps = random.normal(size=(80, dimension)) * 10.0 ** random.uniform(-3, 1, (80, 1))
+        points = np.vstack([centre, centre + steps])
+        risks = model.site_values(points)
+        above = np.array([majorant.value(*pair) for pair in zip(points, risks, strict=True)]) - ambiguity.totals(risks)
+        assert above[0] == pytest.approx(0.0, abs=1e-9) and above.min() >= -1e-9
+
+
+def test_the_lift_is_what_the_most_negative_weight_of_each_site_needs_and_no_more() -> None:
+    needed = 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        count = int(random.integers(2, 6))
+        ambiguity = RelativeSet.of_weights(
+            random.dirichlet(np.ones(count)), float(random.choice([0.0, 0.3, 0.7])),
+            *(float(share) for share in random.uniform(0.1, 1.0, 2)),
+        )
+        least = np.array([-ambiguity.largest(-each) for each in np.eye(count)])
+        np.testing.assert_allclose(negative_lift(ambiguity), np.maximum(-least, 0.0), atol=1e-9)
+        needed += int(np.count_nonzero(least < -1e-6))
+    assert needed > 30
