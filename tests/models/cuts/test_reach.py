@@ -50,6 +50,14 @@ def test_cuts_that_leave_a_direction_open_bound_the_weights_within_the_reach() -
     assert lower_bound(one_site(slope, offset, REACH), half, np.zeros(2)) == pytest.approx(0.9 - 1e-9 * REACH, abs=1e-9)
 
 
+def test_no_reach_counts_where_weights_are_in_units_of_their_own() -> None:
+    """It is said of the weights themselves; a bound in other units is of all weights."""
+    model, slope = one_site(np.array([[1.0, 0.5]]), np.array([0.9]), 10.0), np.array([1.0, 0.5])
+    assert reach_charge(model, np.ones(1), slope, np.zeros(2)) == pytest.approx(15.0)
+    for open_ended in (replace(model, feature_scale=np.array([2.0, 1.0])), replace(model, reach=np.inf)):
+        assert reach_charge(open_ended, np.ones(1), slope, np.zeros(2)) == np.inf
+
+
 @settings(max_examples=60, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), noise=st.sampled_from([0.0, 1e-9, 1e-3]))
 def test_the_bound_is_at_most_the_least_within_the_reach(seed: int, noise: float) -> None:
