@@ -189,3 +189,17 @@ def test_one_feature_far_below_the_others_does_no_harm() -> None:
     found, first = (train_at_hand(each, mixture=MixtureBall("l2", 0.0)) for each in (tiny, sites))
     assert found.certificate.upper == pytest.approx(first.certificate.upper, rel=1e-6)
     assert found.certificate.gap <= 1e-4
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1.0, 1e40])
+@pytest.mark.parametrize(("ratio", "fits"), [(9e49, True), (1.1e50, False)])
+def test_how_far_a_feature_may_be_above_the_others_does_not_hang_on_the_unit(
+    unit: float, ratio: float, fits: bool
+) -> None:
+    features = unit * np.array([[1.0, 1.0, 1.0], [0.5, 1.0, ratio]])
+    sites = {"a": SiteProblem(features, np.array([1.0, -1.0]), RobustSpec(0.0, 1.0))}
+    if fits:
+        assert CommonUnits.of(sites).feature == pytest.approx(unit)
+        return
+    with pytest.raises(ProblemError, match=r"a feature of size .* beside others of .*: take another unit"):
+        CommonUnits.of(sites)
