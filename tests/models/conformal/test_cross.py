@@ -154,3 +154,18 @@ def test_ends_of_a_row_that_counts_twice_are_those_of_two_rows(seed: int) -> Non
     copied = Ends.of(np.repeat(estimates, counts), np.repeat(targets, counts), np.ones(counts.sum()))
     np.testing.assert_array_equal(weighed.edges, copied.edges)
     np.testing.assert_array_equal(weighed.sizes, copied.sizes)
+
+
+@pytest.mark.parametrize("rows", [80, 100, 300, 1000])
+def test_ends_are_as_far_below_and_above_as_nineteen_of_twenty_targets_lie(rows: int) -> None:
+    """Lopsided targets: up to 10 below an estimate of 0 and up to 1 above. At its own ends a score is 1."""
+    targets = np.append(np.linspace(-10.0, 0.0, rows // 2, endpoint=False), np.linspace(0.0, 1.0, rows // 2))
+    found = Ends.of(np.zeros(rows), targets, np.ones(rows))
+    assert found.sizes.shape == (2, 1), "estimates that are alike make one bin"
+    below, above = found.sizes[:, 0]
+    assert below == -targets[rows // 20] and above == targets[19 * rows // 20]
+    estimates = np.array([-3.0, 0.5, 8.0])
+    np.testing.assert_allclose(found.scores(estimates, estimates - below), 1.0)
+    np.testing.assert_allclose(found.scores(estimates, estimates + above), 1.0)
+    np.testing.assert_allclose(found.scores(estimates, estimates + 3.0 * above), 3.0)
+    np.testing.assert_allclose(found.scores(estimates, estimates - 0.2 * below), 0.2)
