@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from models.features.fourier import fourier_lift
+from models.features.lift import Lift
 from models.features.nystrom import drawn_points, nystrom_lift
 from models.features.products import product_lift
 
@@ -38,7 +39,7 @@ def test_products_of_numpys_numbers_have_one_fingerprint() -> None:
 def test_a_fingerprint_is_of_every_number_of_a_lift() -> None:
     """Two versions of numpy that draw other phases from one seed lift otherwise."""
     waves, points = fourier_lift(2, 4, bandwidth=1.0, seed=3), nystrom_lift(drawn_points(2, 4, 3), bandwidth=1.0)
-    others = [
+    others: list[Lift] = [
         replace(waves, frequencies=waves.frequencies * 1.001), replace(waves, phases=waves.phases + 1e-9),
         replace(waves, keep_linear=False), replace(waves, bandwidth=1.1), replace(waves, seed=4), waves,
         replace(points, points=points.points * 0.999), replace(points, bandwidth=1.1),
