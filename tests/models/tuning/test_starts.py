@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.basics import Arrays, FloatArray, TransportNorm
+from models.basics import Arrays, FloatArray, TransportNorm, without_needless_digits
 from models.losses.catalogue import get_loss
 from models.methods.guard import MOVES, AnswerT, Minorant, Near, Other
 from models.problem import RobustSpec, SiteProblem, SiteTerms
@@ -21,6 +21,7 @@ from models.tuning.candidates import Candidate, grid
 from models.tuning.racing import Tuner
 from models.tuning.rungs import Asked
 from models.tuning.scores import error_sums
+from models.tuning.shared_cuts import DIGITS
 from models.tuning.starts import START_PENALTY, answer_start, first_steps, mean_end
 from models.tuning.terms import TuningTerms
 from models.worst_case.risk import site_risk
@@ -205,3 +206,12 @@ def test_a_guard_lets_another_step_out_the_farther_from_zero_the_more_it_refuses
     apart = [float(np.abs(each - rows[0]).max()) for each in rows[1:-1]]
     assert min(apart) > 0.0 and max(apart[4:]) > max(apart[:2])
     assert not told[-1].arrays["local_point"].any() and not rows[-1].any()
+
+
+def test_a_mean_is_told_with_the_digits_that_count() -> None:
+    """Every site is sent it: a message is as long as its digits."""
+    terms = TuningTerms(tuple(SiteTerms(name, 1 / 3, 0.1, 1.0) for name in "abc"), LOSS, NORM, True)
+    random = np.random.default_rng(0)
+    found = mean_end(terms, {name: {"local_point": random.normal(size=(2, 5))} for name in "abc"})
+    assert found.shape == (2, 5)
+    np.testing.assert_array_equal(found, without_needless_digits(found, DIGITS))

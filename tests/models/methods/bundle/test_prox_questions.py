@@ -13,7 +13,8 @@ from models.cuts.cut_program import minimise, project
 from models.methods.bundle import level
 from models.methods.bundle.level import BundleServer, WorstSiteServer, _site_slopes, norm_and_sides, prox_questions
 from models.methods.catalogue import get_method
-from models.problem import ServerProblem, SiteTerms
+from models.problem import RobustSpec, ServerProblem, SiteProblem, SiteTerms, Status
+from models.simulation.federation import train
 from models.site_ambiguity.ball import WHOLE_SIMPLEX, MixtureBall
 from tests.models.cuts.test_cut_program import drawn
 from tests.models.cuts.test_evidence import known
@@ -113,3 +114,21 @@ def test_against_the_worst_site_the_stated_ball_counts_for_nothing() -> None:
     assert worst.mixture_weights(first, problem) == plain.mixture_weights(second, whole)
     proof = worst.carried_proof(first, problem)
     assert proof is not None and proof.ball == WHOLE_SIMPLEX != MixtureBall("l2", 0.01)
+
+
+@pytest.mark.parametrize("method", ["standard", "afl", "drfa-exact"])
+def test_of_a_method_without_a_ball_the_stated_radius_changes_no_step(method: str) -> None:
+    """Else weights as large as plain risks want them were drawn in as those of a large ball are."""
+    random = np.random.default_rng(1)
+    features = random.uniform(size=(2, 40, 2))
+    labels = np.where(features[..., 0] - features[..., 1] + 0.05 * random.normal(size=(2, 40)) > 0, 1.0, -1.0)
+    rows = list(zip("ab", features, labels, strict=True))
+    narrow, wide = (
+        train(
+            {name: SiteProblem(x, y, RobustSpec(radius, 1.0)) for name, x, y in rows}, method=method, gap=1e-3,
+            max_rounds=60,
+        ) for radius in (1e-3, 1e3)
+    )
+    assert narrow.status is wide.status is Status.CERTIFIED
+    assert narrow.n_rounds == wide.n_rounds and np.abs(narrow.weights).max() > 10.0
+    np.testing.assert_array_equal(narrow.weights, wide.weights)
