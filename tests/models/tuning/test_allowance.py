@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -17,11 +19,18 @@ A_CUT, A_SCORE = 2 * (SIZE + 1) + 3, SIZE + 1 + SCORE
 """Numbers of a cut of one head, both ways, and of a score."""
 
 
+FLAT = {"risk": np.ones(1), "cut_height": np.zeros(1), "slope": np.zeros((1, SIZE + 1)), "norm_weight": np.zeros(1)}
+
+
+def tuner_of(budget: Budget) -> Tuner:
+    """Twelve candidates and five folds: three rungs."""
+    terms = TuningTerms((SiteTerms("one", 1.0, 1e-3, 1.0),), get_loss("hinge"), "l2", True)
+    return Tuner(terms, grid((1.0, 10.0, 100.0), (1.0, 2.0, 3.0, 4.0)), (SIZE,), 1, 5, budget, "best", SCORE)
+
+
 def spent_by_rung(budget: Budget) -> list[tuple[float, float]]:
     """Numbers of the cuts and of the scores of each rung; no cut brings a candidate any nearer, so all want more."""
-    terms = TuningTerms((SiteTerms("one", 1.0, 1e-3, 1.0),), get_loss("hinge"), "l2", True)
-    tuner = Tuner(terms, grid((1.0, 10.0, 100.0), (1.0, 2.0, 3.0, 4.0)), (SIZE,), 1, 5, budget, "best", SCORE)
-    flat = {"risk": np.ones(1), "cut_height": np.zeros(1), "slope": np.zeros((1, SIZE + 1)), "norm_weight": np.zeros(1)}
+    tuner = tuner_of(budget)
     found, cuts = list[tuple[float, float]](), 0.0
     while (asked := tuner.exchange()) is not None:
         if asked.scored:
@@ -30,7 +39,7 @@ def spent_by_rung(budget: Budget) -> list[tuple[float, float]]:
             tuner.tell_scores(list(np.linspace(0.0, 1.0, len(asked.told))))
         else:
             cuts += A_CUT * len(asked.asked)
-            tuner.tell_cuts([{"one": flat} for _ in asked.asked])
+            tuner.tell_cuts([{"one": FLAT} for _ in asked.asked])
     return found
 
 
@@ -43,3 +52,15 @@ def test_the_last_rung_may_spend_all_that_the_scores_leave(free: float) -> None:
     assert min(cuts for cuts, _ in rungs) >= A_CUT
     assert 0.0 <= budget.numbers_left < A_CUT
     assert budget.numbers == sum(sum(each) for each in rungs)
+
+
+def test_a_fold_in_which_nothing_was_counted_has_no_score() -> None:
+    """Of one without a row of some class: it says nothing of a candidate, neither good nor bad."""
+    tuner = tuner_of(Budget(OneTraining(100, 1000.0), 2.0))
+    while not (asked := tuner.exchange()).scored:  # type: ignore[union-attr]
+        tuner.tell_cuts([{"one": FLAT} for _ in asked.asked])  # type: ignore[union-attr]
+    scores = [math.nan if part.fold == 1 else 1.0 / (1.0 + place) for place, part in enumerate(asked.asked)]
+    tuner.tell_scores(scores)
+    assert [set(each.scores) for each in tuner.scored] == [{0}] * 12
+    assert not any(math.isnan(each.mean) for each in tuner.scored)
+    assert len(tuner.live) == 4 and tuner.live[0] == asked.asked[0].candidate

@@ -12,7 +12,7 @@ from models.losses.catalogue import get_loss
 from models.methods.catalogue import get_method
 from models.methods.local_sgd.drfa import DrfaRule
 from models.problem import RobustSpec, SiteProblem
-from models.simulation.federation import server_problem
+from models.simulation.federation import server_problem, train
 
 SITE = SiteProblem(
     np.random.default_rng(0).uniform(size=(60, 2)), np.where(np.arange(60) % 2 == 0, 1.0, -1.0),
@@ -70,3 +70,18 @@ def test_a_site_that_is_away_counts_by_its_cuts_at_the_points_that_it_was_not_as
     evidence = with_answers(evidence, problem, np.ones(3), told(a=0.5))
     found = server.bounded(evidence, problem, state.memory, raised=False)
     assert found.upper == pytest.approx(0.5) and found.best_point.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_lower_bound_is_raised_at_the_first_twenty_points_and_at_every_tenth_after(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a cone program that grows with the rounds; a run that ends by its certificate needs the later ones too."""
+    raised = list[int]()
+
+    def noting(evidence: Any, problem: Any) -> Any:
+        raised.append(len(evidence.points))
+        return evidence, None
+
+    monkeypatch.setattr("models.methods.local_sgd.server.tighten_lower_bound", noting)
+    assert train({"a": SITE}, method="fedavg", gap=1e-12, max_rounds=41).n_rounds == 41
+    assert raised == [*range(1, 21), 30, 40]

@@ -105,3 +105,16 @@ def test_the_gap_closes_where_pivots_are_a_hundred_thousandth_apart(monkeypatch,
     centre = random.normal(size=6) / np.append(UNITS, 1.0)
     found = robust_prox(SiteProblem(features * UNITS, labels, spec), centre, float(10 ** random.uniform(-3, 1)))
     assert found.gap <= 1e-10 * found.value
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("flip_cost", [5e6, math.inf])
+def test_weights_of_features_of_ten_millions_are_small_and_not_0(norm, flip_cost):
+    """Copies of rows tie, so that the interior point has the last word: it puts weights to 0 where that is better."""
+    random = np.random.default_rng(9)
+    features = 1e7 * np.repeat(random.normal(size=(15, 3)), 4, axis=0)
+    labels = np.sign(features[:, 0] + 3e6 * np.repeat(random.normal(size=15), 4))
+    site = SiteProblem(features, labels, RobustSpec(5e5, flip_cost, norm))
+    found = robust_prox(site, np.zeros(4), 1e10)
+    assert found.solver == "interior point" and 0.0 < np.abs(found.point[:3]).max() < 1e-6
+    assert found.value < 0.6 and found.gap <= 1e-9, "all at 0 it is 1"
