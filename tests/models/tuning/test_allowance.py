@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from models.basics import FloatArray
 from models.losses.catalogue import get_loss
 from models.problem import SiteTerms
 from models.tuning.budget import Budget, OneTraining
-from models.tuning.candidates import grid
+from models.tuning.candidates import Candidate, grid
 from models.tuning.racing import Tuner
 from models.tuning.terms import TuningTerms
 
@@ -64,3 +65,25 @@ def test_a_fold_in_which_nothing_was_counted_has_no_score() -> None:
     assert [set(each.scores) for each in tuner.scored] == [{0}] * 12
     assert not any(math.isnan(each.mean) for each in tuner.scored)
     assert len(tuner.live) == 4 and tuner.live[0] == asked.asked[0].candidate
+
+
+def test_the_weights_of_a_candidate_are_those_that_it_was_scored_with_last() -> None:
+    """A start for its training; here every point that is asked is better than those before it."""
+    tuner, height = tuner_of(Budget(OneTraining(100, 1500.0), 2.0)), 1.0
+    first, last = dict[Candidate, FloatArray](), dict[Candidate, FloatArray]()
+    while (asked := tuner.exchange()) is not None:
+        if asked.scored:
+            for part in asked.asked:
+                first.setdefault(part.candidate, part.weights)
+                last[part.candidate] = part.weights
+            tuner.tell_scores(list(np.linspace(0.0, 1.0, len(asked.told))))
+            continue
+        told = []
+        for _ in asked.asked:
+            height *= 0.99
+            slope = np.random.default_rng(len(told)).normal(size=(1, SIZE + 1))
+            told.append({"one": FLAT | {"risk": np.array([height]), "slope": slope}})
+        tuner.tell_cuts(told)
+    for candidate, weights in last.items():
+        np.testing.assert_array_equal(tuner.weights(candidate), weights)
+    assert any(not np.array_equal(first[each], last[each]) for each in last)
