@@ -98,7 +98,7 @@ class OutOfFold:
         level = asked_level(coverage)
         for number, name in enumerate(self.names):
             n = float(self.counts[self.group == number].sum())
-            if n < rows_needed(level):
+            if n < rows_needed(level) * (1.0 - 1e-12):  # parts of rows sum to a whole one but for rounding
                 raise ProblemError(
                     f"coverage {coverage:g} needs {rows_needed(level)} rows of each group that a fold holds out, group "
                     f"{name} has {n:g}: ask for less, or merge groups"

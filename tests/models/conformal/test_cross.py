@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -107,6 +109,19 @@ def test_rows_that_count_in_part_reach_the_coverage_together(seed: int, rows: in
     low, high = cross_interval(held, np.zeros((1, 1)), coverage)[0]
     reached = [float(counts[scores <= each].sum()) >= coverage * (counts.sum() + 1.0) for each in sorted(scores)]
     assert high == -low == sorted(scores)[reached.index(True)]
+
+
+@pytest.mark.parametrize("parts", [1, 3, 10, 15, 90, 900, 9000])
+def test_parts_of_rows_that_sum_to_enough_are_enough(parts: int) -> None:
+    """Ninety rows of weight 0.1 are nine rows, and sum to a little less."""
+    weight, none = 9.0 / parts, np.zeros(parts, dtype=np.intp)
+    held = OutOfFold(
+        np.arange(1.0, parts + 1.0), none, none, np.full(parts, weight), np.zeros((1, 1, 3)), ("a",),
+        [Ends(np.zeros(0), np.ones((2, 1)))],
+    )
+    assert cross_interval(held, np.zeros((1, 1)), 0.9).tolist() == [[-parts, parts]]
+    with pytest.raises(ProblemError, match="needs 9 rows of each group"):
+        replace(held, counts=0.999 * held.counts).check_level(0.9)
 
 
 def test_an_interval_is_no_wider_for_the_rounding_of_its_rank() -> None:
