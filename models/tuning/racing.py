@@ -222,7 +222,7 @@ class Tuner:
         return size if part.penalty is not None else 2 * size + 3 * self.heads
 
     def _allowance(self) -> float:
-        """Numbers for the cuts of this rung: its share of what the scores of all rungs to come leave."""
+        """Numbers for further cuts: a rung's even share of what scores to come leave now, so the first takes most."""
         left = len(self.rungs) - self._rung
         free = self.budget.numbers_left - self._score_cost()
         return free / left
