@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flows import retrain
+from flows import doing, retrain
 from flows.publish import keep_draft, promote_if_gates_hold, register
 from flows.wiring import FlowContext
 from services.contracts.errors import UnavailableError
@@ -48,7 +48,7 @@ def killed(works: Any, monkeypatch: pytest.MonkeyPatch) -> Killed:
     async def linked(*_: object) -> None: ...
 
     monkeypatch.setattr(retrain, "get_run_logger", lambda: logging.getLogger("ballast.flows"))
-    monkeypatch.setattr(retrain, "step", lambda name, work, waits=(): work())
+    monkeypatch.setattr(doing, "step", lambda name, work, waits=(): work())
     monkeypatch.setattr(retrain, "link_to_version", linked)
 
     def away(*_: object) -> None:
@@ -167,7 +167,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def stepped(name: str, work: Any, waits: tuple[float, ...] = ()) -> Any:
         return await tried_again(work, waits, noted)
 
-    monkeypatch.setattr(retrain, "step", stepped)
+    monkeypatch.setattr(doing, "step", stepped)
     return waited
 
 

@@ -28,6 +28,7 @@ import nacl.bindings
 import nacl.public
 import nacl.secret
 
+import flows.doing
 import flows.lease
 import flows.live_keys
 import flows.publish
@@ -164,7 +165,7 @@ class World:
             put(flows.retrain, "multiprocessing", SimpleNamespace(parent_process=lambda: None))
             put(flows.retrain, "get_run_logger", lambda: quiet)
             put(flows.retrain, "Progress", _Silent)
-            put(flows.retrain, "step", _step)
+            put(flows.doing, "step", _step)
             put(flows.retrain, "tuning_flow", flows.retrain.tuning_flow.fn)
             for name in ("name_flow_run", "link_to_version"):
                 put(flows.retrain, name, _unseen)
