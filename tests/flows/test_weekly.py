@@ -104,7 +104,7 @@ def test_the_same_rows_take_one_round_and_other_terms_start_anew(few: Any) -> No
     assert again.rounds == 1 and set(version.reused.sites) == set(FEW)
     spec = plan.spec.model_copy(update={"label_flip_cost": 0.7})
     other, anew, version = works.train(plan.model_copy(update={"spec": spec}), registered=False)
-    assert version.reused is None and anew.rounds > 3 and earlier_cuts(works, other) == set()
+    assert version.reused is None and anew.rounds > 1 and earlier_cuts(works, other) == set()
     assert first.run_id != other.run_id
 
 
