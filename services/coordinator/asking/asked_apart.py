@@ -31,8 +31,11 @@ async def asked_apart(
 ) -> dict[str, bytes] | None:
     """Evidence files, by site, against those of a pair that contradict themselves when each is asked alone.
 
-    ``question``: of the round that shows them alike. None where one of them does not answer: nothing is settled then.
+    ``question``: of the round that shows them alike. None where one of them does not answer, or has no key any more:
+    nothing is settled then.
     """
+    if any(site not in keys for site in pair):
+        return None
     arrays = [question.arrays[site] for site in pair]
     if any("point" not in each for each in arrays):
         return {}

@@ -103,7 +103,7 @@ class Rounds:
     ) -> dict[str, bytes]:
         """Evidence file against each site of a contradiction; none where an answer is of before frames were kept.
 
-        ``new``: number of the exchange that the outcome is of.
+        Nor of a site whose key was taken away meanwhile. ``new``: number of the exchange that the outcome is of.
         """
         files: dict[str, bytes] = {}
         for site, each in found.items():
@@ -113,8 +113,8 @@ class Rounds:
                 for number in dict.fromkeys((each.risk_round, each.cut_round))
             ]
             kept = [frame for frame in frames if frame is not None]
-            if len(kept) == len(frames):
-                files[site] = write_evidence(at.run.run_id, site, self._parts.keys[site], kept)
+            if (key := self._parts.keys.get(site)) and len(kept) == len(frames):
+                files[site] = write_evidence(at.run.run_id, site, key, kept)
         return files
 
     def without(self, at: Training, convicted: Sequence[SiteAnswer]) -> Training:

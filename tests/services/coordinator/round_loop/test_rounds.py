@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from models.cuts.contradiction import Contradiction
 from models.problem import Status
 from services.contracts.history.run import Run
 from services.contracts.wire.codec import digest
+from services.coordinator.asking.poll import Poll
 from services.coordinator.round_loop import summed_rounds
+from services.coordinator.round_loop.rounds import Rounds
 from services.coordinator.run_state.run_errors import TooFewSitesError
 from services.verification.contradiction import verify_evidence
 from tests.services.coordinator.fake_ports import FakePlant, FakeStore, FakeWorks
@@ -102,6 +106,14 @@ def test_what_is_asked_apart_has_the_plans_deadline(works: FakeWorks) -> None:
     run = works.run(min_sites=3, gap=1e-6, round_deadline_seconds=7.0)
     works.train(run)
     assert len(left_out(works, run)) == 1 and set(works.transport.deadlines) == {7.0}
+
+
+def test_of_a_plant_whose_key_was_taken_away_meanwhile_there_is_no_evidence(works: FakeWorks) -> None:
+    parts: Any = SimpleNamespace(keys={}, store=works.store)
+    at: Any = SimpleNamespace(run=works.run())
+    frames = {"plant-4": (b"asked", b"said")}
+    found = {"plant-4": Contradiction(risk=0.1, bound=0.2, risk_round=2, cut_round=2)}
+    assert Rounds(parts).evidence(at, Poll({}, (), 0.0, frames), found, 2) == {}
 
 
 def test_without_the_frames_of_before_there_is_no_evidence_and_the_liar_is_left_out_all_the_same(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from models.cuts.evidence import Evidence, with_answers
 from models.problem import ServerProblem, SiteTerms
 from services.coordinator.asking.ports import RawAnswer
 from services.coordinator.run_state.copies import LEAST_ALIKE, _alike, _coin, _near_pairs
+from services.coordinator.training import Coordinator
 from services.verification.contradiction import verify_evidence
+from tests.services.coordinator.fake_ports import RIG
 
 LIAR = "plant-4"
 
@@ -51,6 +54,27 @@ def test_who_does_not_answer_at_a_point_of_its_own_settles_nothing(works: Any) -
     run = works.run(min_sites=3, gap=1e-3)
     works.train(run)
     assert works.store.get_run(run.run_id).excluded == ()
+
+
+def test_a_pair_of_which_one_has_no_key_any_more_settles_nothing(works: Any) -> None:
+    keys = {site: plant.public_key for site, plant in works.plants.items()}
+    liar = works.plants[LIAR]
+    liar.falsify = echo(works, "plant-2")
+
+    def behave(task: Any) -> Any:
+        if np.array_equal(task.arrays.get("point", 0), works.plants["plant-2"].asked[-1].arrays.get("point", 0)):
+            return None
+        keys.pop(LIAR, None)  # an operator has seen enough
+        return RawAnswer(LIAR, None, "absent", 0.0)
+
+    liar.behave = behave
+    coordinator, run = Coordinator(works.store, works.transport, keys, RIG), works.run(min_sites=3, gap=1e-6)
+
+    async def whole() -> Any:
+        return await coordinator.train(await coordinator.join(run))
+
+    asyncio.run(whole())
+    assert LIAR not in keys and works.store.get_run(run.run_id).excluded == ()
 
 
 def test_of_two_plants_with_the_same_rows_one_is_left_out(works: Any) -> None:
