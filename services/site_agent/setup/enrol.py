@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import re
 import ssl
 import time
 from dataclasses import dataclass, replace
@@ -39,6 +40,8 @@ WAITING_SEED: Final = f"{SEED}.enrolling"
 """The key until the OEM has it. It stays where no answer came: the OEM may have it, and the same command goes on."""
 SECONDS: Final = 20.0  # of one exchange, over a slow line
 TRIES: Final = 3  # the line may break after the code was used: asked again with the same keys it is answered the same
+_HOST: Final = re.compile(r"[^\x00-\x20\x7f]+")
+_PATH: Final = re.compile(r"[!-~]*")
 LARGEST_ANSWER: Final = 4 * 1024 * 1024  # asset types and a certificate are some ten kB
 
 
@@ -69,6 +72,8 @@ class Server:
             host, port = None, None
         if host is None or parts.scheme not in ("https", "http") or parts.username or parts.query or parts.fragment:
             raise InvalidInputError("the OEM's address is written https://host:port")
+        if not _HOST.fullmatch(host) or not _PATH.fullmatch(parts.path):  # no request can be made of it
+            raise InvalidInputError("the OEM's address is written https://host:port")
         encrypted = parts.scheme == "https"
         if not encrypted and not is_loopback(host):
             raise InvalidInputError("over http everybody on the way could read the code: give the https:// address")
@@ -90,11 +95,13 @@ class Server:
         except ssl.SSLCertVerificationError as error:
             connection.close()
             raise EnrolmentError(f"the server's certificate does not fit ({error.verify_message})") from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             connection.close()
+            # Of a name with two dots in a row, or a part of more than 63 letters.
+            why = OSError(0, "no host has such a name") if isinstance(error, UnicodeError) else error
             if self.proxy is not None:
-                raise self.proxy.failure(error, f"{self.host}:{self.port}") from None
-            reason = f"{self.host}:{self.port} ({getattr(error, 'strerror', None) or type(error).__name__})"
+                raise self.proxy.failure(why, f"{self.host}:{self.port}") from None
+            reason = f"{self.host}:{self.port} ({getattr(why, 'strerror', None) or type(why).__name__})"
             raise UnavailableError(f"no server answers at {reason}; nothing was sent") from None
         except EnrolmentError:
             connection.close()
@@ -240,7 +247,7 @@ def _detail(body: bytes) -> str:
     """What a problem document says, on one line."""
     try:
         detail = str(json.loads(body)["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "it gave no reason that can be read"
     return plain(detail, 300)
 

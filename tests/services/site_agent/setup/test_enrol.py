@@ -330,6 +330,11 @@ def test_a_plant_that_lost_its_key_comes_back_while_the_others_stay(
     (lambda server, code: ["http://oem.example.com", code], "everybody on the way"),
     (lambda server, code: ["oem.example.com:8000", code], "https://host:port"),
     (lambda server, code: [f"https://127.0.0.1:{free_port()}", code], "no server answers"),
+    (lambda server, code: ["https://oem..example", code], "at oem..example:443 (no host has such a name); nothing was"),
+    (lambda server, code: [server.url, code, "--proxy", "http://p..corp:80"], "p..corp:80 to 127.0.0.1"),
+    (lambda server, code: [f"{server.url}/b\xe4", code], "https://host:port"),
+    (lambda server, code: [f"{server.url}/a b", code], "https://host:port"),
+    (lambda server, code: ["https://oem\x1b.example", code], "https://host:port"),
     (lambda server, code: [server.url, code, "--proxy", "socks5://p:1080"], "proxy is written http://host:port"),
     (lambda server, code: [server.url, code, "--proxy", f"http://127.0.0.1:{free_port()}"], "no way through the proxy"),
     (lambda server, code: [server.url, code, "--proxy-auth", "word"], "give --proxy too"),
@@ -418,4 +423,5 @@ def test_an_address_with_more_than_a_place_is_refused(more: str) -> None:
 
 def test_what_a_server_says_is_one_line_without_control_characters() -> None:
     assert enrol._detail(json.dumps({"detail": "no\n\x1b[31mred"}).encode()) == "no [31mred"
-    assert enrol._detail(b"<html>") == "it gave no reason that can be read"
+    for body in (b"<html>", b"[" * 100_000, b"[]"):
+        assert enrol._detail(body) == "it gave no reason that can be read"
