@@ -90,9 +90,11 @@ def said_of_the_way(error: Exception, *, through_proxy: bool) -> str:
 
 
 def is_key_refused(error: Exception) -> bool:
-    """Whether the server does not know the key, or not yet."""
+    """Whether the server does not know the key, or not yet; not where a slow line showed it too late."""
     text = str(error).lower()
-    return not is_of_the_way(error) and ("authorization violation" in text or "authentication" in text)
+    if is_of_the_way(error) or "authentication timeout" in text:
+        return False
+    return "authorization violation" in text or "authentication" in text
 
 
 def is_answer_refused(error: Exception) -> bool:
