@@ -13,6 +13,7 @@ from models.basics import FloatArray
 from models.features.condition_indicators import INDICATOR_NAMES, INDICATOR_UNITS, condition_indicators
 from services.contracts.array_files import UNREADABLE, opened_arrays
 from services.contracts.machines.asset_type import AssetType
+from services.contracts.machines.same_unit import same_unit
 from services.contracts.reading import explain
 from services.site_agent.settings import SimulatorSource
 from services.site_agent.vault.errors import VaultError
@@ -94,7 +95,7 @@ def _target_array(manifest: _Manifest, asset_type: AssetType) -> str:
         return ""
     if goal.name not in manifest.units:
         raise VaultError(f"{MANIFEST} gives no unit for the target {goal.name}: the signals have no array of that name")
-    if manifest.units[goal.name] != goal.unit:
+    if not same_unit(manifest.units[goal.name], goal.unit):
         raise VaultError(
             f"{MANIFEST}: target {goal.name} is in {manifest.units[goal.name]!r}, the contract wants {goal.unit!r}"
         )
@@ -103,8 +104,10 @@ def _target_array(manifest: _Manifest, asset_type: AssetType) -> str:
 
 def _manifest(folder: Path) -> _Manifest:
     path = folder / MANIFEST
+    if path.exists() and not path.is_file():  # a pipe would hold up who reads it
+        raise VaultError(f"{path} is no file", "no_data")
     try:
-        manifest = _Manifest.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        manifest = _Manifest.model_validate(json.loads(path.read_text(encoding="utf-8-sig")))
     except FileNotFoundError:
         table = "; of a table the file is named, not its folder" if folder.is_dir() else ""
         raise VaultError(f"no plant folder at {folder}: {MANIFEST} is not there{table}", "no_data") from None
@@ -112,7 +115,7 @@ def _manifest(folder: Path) -> _Manifest:
         raise VaultError(f"{path} cannot be read: {error.strerror}", "no_data") from None
     except ValidationError as error:
         raise VaultError(f"{path}: {explain(error)}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise VaultError(f"{path} is not JSON") from None
     for split in SPLITS:
         name = manifest.files.get(split, "")
