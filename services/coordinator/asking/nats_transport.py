@@ -84,11 +84,13 @@ class NatsTransport:
 
         try:
             context = ssl.create_default_context(cafile=self._authority) if sealed else None
-            signing = TaskSigner(self._seed_file)
         except OSError as error:
             raise UnavailableError(f"the certificate {self._authority} cannot be used: {error.strerror}") from None
-        except BallastError as error:
-            raise UnavailableError(f"no task can be signed: {error}") from None
+        try:
+            signing = TaskSigner(self._seed_file)
+        except (BallastError, OSError) as error:
+            why = f"{self._seed_file} cannot be read: {error.strerror}" if isinstance(error, OSError) else error
+            raise UnavailableError(f"no task can be signed: {why}") from None
         try:
             await done_within(
                 client.connect(

@@ -60,10 +60,14 @@ def find_column(header: list[str], column: str, source: TableSource, purpose: st
 
 def _missing(header: list[str], column: str, source: TableSource, purpose: str) -> VaultError:
     near = _near(header, column)
-    first = sorted(header, key=lambda text: text != near)[:_TOLD]  # what may be it
-    names = ", ".join(text if text.isprintable() else repr(text) for text in first)
+    first = sorted(header, key=lambda text: text != near)  # what may be it
+    return VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {_named(first)}")
+
+
+def _named(header: list[str]) -> str:
+    """The first columns, and how many more there are."""
     more = f" and {len(header) - _TOLD} more" if len(header) > _TOLD else ""
-    return VaultError(f"{source.path.name} has no column {column!r} for {purpose}; it has: {names}{more}")
+    return ", ".join(text if text.isprintable() else repr(text) for text in header[:_TOLD]) + more
 
 
 def unread_lines(header: list[str], source: TableSource, asset_type: AssetType) -> tuple[str, ...]:
@@ -103,7 +107,7 @@ def find_outcomes(header: list[str], source: TableSource, asset_type: AssetType)
     if label_at is None and target_at is None and asset_type.target is not None:
         raise VaultError(
             f"{source.path.name} has neither a column {source.label_column!r} for the class nor a column "
-            f"{asset_type.target.name!r} for the target; it has: {', '.join(header)}"
+            f"{asset_type.target.name!r} for the target; it has: {_named(header)}"
         )
     return label_at, target_at
 

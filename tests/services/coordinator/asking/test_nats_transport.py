@@ -250,6 +250,12 @@ async def test_no_server_is_one_clear_line(bus: Any) -> None:
     assert "\n" not in str(failure.value)
 
 
+async def test_a_key_that_cannot_be_read_is_no_fault_of_the_certificate(tmp_path: Any) -> None:
+    transport = NatsTransport(["tls://127.0.0.1:1"], tmp_path, None)
+    with pytest.raises(UnavailableError, match=f"^no task can be signed: {tmp_path} cannot be read: Is a directory$"):
+        await transport.connect(timeout_seconds=1.0)
+
+
 async def test_a_stranger_is_not_let_in(bus: Any, tmp_path: Any) -> None:
     from services.contracts.keys.signing import new_seed_file
 

@@ -105,6 +105,18 @@ def test_what_does_not_fit_of_a_target_is_said_with_its_place(
     assert said in str(refusal.value) and "\n" not in str(refusal.value)
 
 
+def test_of_a_historians_thousand_columns_the_first_are_named_on_one_line(
+    load: Any, both: AssetType, write_csv: Any
+) -> None:
+    """Where neither the class nor the target is among them."""
+    tags = ["tag\x1b[2J", *(f"tag {number}" for number in range(1000))]
+    rows = [["flow", "ripple", "oil", *tags], [50, 0, 1, *tags]]
+    with pytest.raises(VaultError, match="neither a column 'label'") as refusal:
+        load(rows, both)
+    said = str(refusal.value)
+    assert said.isprintable() and said.endswith("tag 25 and 974 more")
+
+
 def test_a_target_outside_its_range_is_refused_where_the_contract_says_so(load: Any, bare: AssetType) -> None:
     strict = bare.model_copy(update={"target": GAP.model_copy(update={"out_of_range": "refuse"})})
     rows = [["flow", "ripple", "gap"], [50, 0, 4], [25, 0, 9]]
