@@ -40,11 +40,9 @@ def with_samples_held(outcome: Poll, plan: Plan, before: Mapping[str, int]) -> P
         return outcome
     told = {site: float(update.arrays["n_samples"]) for site, update in outcome.updates.items()}
     changed = {site: why for site in told if (why := _changed(told[site], plan.sample_factor, before.get(site)))}
-    alone = len(told) == len(changed) + 2  # the two that are left say nothing of one another
-    reasons = changed | {
-        site: why for site in told
-        if site not in changed and not alone and (why := _more(site, told, plan.sample_factor))
-    }
+    kept = {site: rows for site, rows in told.items() if site not in changed}  # who is not believed is no measure
+    alone = len(kept) == 2  # the two that are left say nothing of one another
+    reasons = changed | {site: why for site in kept if not alone and (why := _more(site, kept, plan.sample_factor))}
     believed = {site: rows for site, rows in told.items() if site not in reasons}
     if len(believed) == 2 and max(believed.values()) > plan.sample_factor * min(believed.values()):
         claims = " and ".join(f"{site} says that it has {rows:,.0f} rows" for site, rows in sorted(believed.items()))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from services.contracts.errors import InvalidInputError
+from services.coordinator.asking.poll import Poll
 from services.coordinator.run_state.run_errors import TooFewSitesError
-from services.coordinator.run_state.sample_counts import UnlikeClaimsError, capped
+from services.coordinator.run_state.sample_counts import UnlikeClaimsError, capped, with_samples_held
 
 LIAR = "plant-4"
 
@@ -45,6 +47,17 @@ def test_a_site_that_the_plan_gives_no_weight_is_said_before_anybody_is_asked(wo
     with pytest.raises(InvalidInputError, match="give a weight for every site .* none for plant-4"):
         works.join(works.run(site_settings=settings))
     assert not any(plant.asked for plant in works.plants.values())
+
+
+@pytest.mark.parametrize(("changed", "new", "believed"), [(1.0, 100.0, True), (1e6, 1e6, False)])
+def test_who_is_not_believed_speaks_against_nobody_and_for_nobody(changed: float, new: float, believed: bool) -> None:
+    """Four plants of six whose tables were cut, or grew, in one night; the seventh is new."""
+    told = {"a": 100.0, "b": 100.0, "new": new} | dict.fromkeys("cdef", changed)
+    before = {"a": 100, "b": 100} | dict.fromkeys("cdef", 10_000)
+    updates: Any = {site: SimpleNamespace(arrays={"n_samples": np.array(rows)}) for site, rows in told.items()}
+    plan: Any = SimpleNamespace(site_weights="samples", explicit_weights={}, sample_factor=10.0)
+    kept = with_samples_held(Poll(updates, (), 0.0, {}), plan, before).updates
+    assert set(kept) == ({"a", "b", "new"} if believed else {"a", "b"})
 
 
 def test_without_enough_others_the_run_ends_with_one_line(works: Any) -> None:
