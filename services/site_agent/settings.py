@@ -111,6 +111,15 @@ class SiteSettings(Contract):
     tracing: TracingSettings = Field(default_factory=TracingSettings.of_environment)
     data: DataSource
 
+    @model_validator(mode="after")
+    def _paths_can_be(self) -> Self:
+        """TOML has an escape for NUL, which no path can hold, and ``open`` then names neither file nor setting."""
+        named = [*((name, getattr(self, name)) for name in type(self).model_fields), ("data.path", self.data.path)]
+        for name, value in named:
+            if isinstance(value, Path) and "\0" in str(value):
+                raise ValueError(f"{name} holds a NUL character, which no path can hold")
+        return self
+
     @field_validator("oem_key")
     @classmethod
     def _key(cls, key: str | None) -> str | None:

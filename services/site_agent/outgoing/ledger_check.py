@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from services.contracts.errors import BallastError
+from services.contracts.repeated_keys import RepeatedKeyError, without_repeats
 
 FIRST_HASH = "0" * 64
 """What the first entry names as the hash before it."""
@@ -156,9 +157,12 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line; None where it is none, or has a key twice: of its first value, which an eye may read, the
+    hash says nothing.
+    """
     try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
+        entry = json.loads(line, object_pairs_hook=without_repeats)
+    except (ValueError, RecursionError, RepeatedKeyError):
         return None
     fits = isinstance(entry, dict) and isinstance(entry.get("sequence"), int) and {"hash", "previous"} <= entry.keys()
     return entry if fits else None

@@ -76,6 +76,9 @@ def test_through_a_proxy_no_server_is_reached_in_plain(path: Path) -> None:
         ('kind = "csv"', 'kind = "csv"\ncolour = 1', "data.csv.colour"),
         ('kind = "csv"', 'kind = "csv"\ntest_fraction = 1.5', "data.csv.test_fraction"),
         ('kind = "csv"', 'kind = "csv"\ndecimal = ","', "they must differ"),
+        ('site_id = "plant-1"', 'site_id = "plant-1"\npolicy = "a\\u0000b"', "policy holds a NUL character"),
+        ('site_id = "plant-1"', 'site_id = "plant-1"\nca = "a\\u0000b"', "ca holds a NUL character"),
+        ('kind = "csv"\npath = "', 'kind = "csv"\npath = "\\u0000', "data.path holds a NUL character"),
         ("[data]", "[data", "is not TOML"),
     ],
 )

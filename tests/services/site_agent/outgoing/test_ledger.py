@@ -125,6 +125,9 @@ def rehashed(line: str, **changes: object) -> str:
 
 TAMPERING = {
     "changed": (lambda six: [*six[:2], six[2].replace('"round":3', '"round":9'), *six[3:]], "entry 3 was changed"),
+    "a false value before the true one": (
+        lambda six: [*six[:2], six[2].replace('"round":3', '"round":9,"round":3'), *six[3:]], "line 3 was changed",
+    ),
     "changed with a new hash": (
         lambda six: [*six[:2], rehashed(six[2], bytes=1), *six[3:]],
         "entry 4 does not continue entry 3",
