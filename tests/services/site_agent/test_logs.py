@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from services.process.log_lines import LoggingSettings
 from services.site_agent import logs
 from services.site_agent.logs import LOG, PRIVATE, open_logs
 
@@ -31,6 +33,13 @@ def test_lines_go_to_the_file_and_private_ones_there_alone(tmp_path: Path, capfd
     written = (tmp_path / "site.log").read_text(encoding="utf-8")
     assert "row 7 has the label leak" in written and "still there" in written
     assert "row 7" not in capfd.readouterr().err
+
+
+def test_in_json_each_line_names_the_site_wherever_it_goes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with open_logs(tmp_path / "site.log", "plant-1", LoggingSettings(format="json")):
+        LOG.info("still there")
+    for text in (capfd.readouterr().err, (tmp_path / "site.log").read_text(encoding="utf-8")):
+        assert json.loads(text)["site_id"] == "plant-1"
 
 
 def test_a_long_file_is_kept_beside_and_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from services.contracts.errors import NotFoundError
 from services.site_agent.console.ledger_index import moment
 from services.site_agent.console.ledger_view import PAGE, LedgerView
 from services.site_agent.outgoing import ledger_check
@@ -74,6 +75,31 @@ def test_long_ledgers_have_pages(tmp_path: Path, look: Callable[..., Reader]) ->
     assert 'rel="prev" href="/ledger?page=1"' in second and 'rel="next" href="/ledger?page=3"' in second
     third = seen.json("/ledger.json?page=3")
     assert [entry["sequence"] for entry in third["entries"]] == [3, 2, 1] and third["bytes"] == 103
+
+
+def hellos(path: Path, times: list[datetime]) -> Path:
+    """A ledger of one entry at each of the times, without a head."""
+    last: dict[str, Any] = {"sequence": 0, "hash": "0" * 64}
+    lines = []
+    for at in times:
+        last = forged(last, message="hello", bytes=1, time=at.isoformat())
+        lines.append(json.dumps(last) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def test_full_pages_have_no_empty_one_behind_them(tmp_path: Path) -> None:
+    view = LedgerView(hellos(tmp_path / "ledger.jsonl", [datetime(2026, 3, 4, tzinfo=UTC)] * 2 * PAGE))
+    last = view.page(2)
+    assert last["pages"] == 2 and [entry["sequence"] for entry in last["entries"]] == list(range(PAGE, 0, -1))
+    with pytest.raises(NotFoundError, match="has 2 pages, got page 3"):
+        view.page(3)
+
+
+def test_what_left_at_midnight_itself_left_today(tmp_path: Path) -> None:
+    midnight = datetime(2026, 3, 4, tzinfo=UTC)
+    view = LedgerView(hellos(tmp_path / "ledger.jsonl", [midnight - timedelta(microseconds=1), midnight]))
+    assert view.summary(midnight + timedelta(hours=1))["messages_today"] == 1
 
 
 def test_today_begins_at_midnight(tmp_path: Path) -> None:

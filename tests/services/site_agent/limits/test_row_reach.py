@@ -109,6 +109,18 @@ def test_a_steep_place_counts_whatever_its_width() -> None:
     assert row_reach(np.zeros((1, 33)), spec, RIG).loss == 0.0, "zero weights tell of no row"
 
 
+def test_a_targets_own_move_counts_where_no_reading_moves_anything() -> None:
+    """A plane of zeros: a target that goes from one end of its range to the other adds a whole square."""
+    reach = row_reach(np.zeros((1, N_FEATURES + 1)), spec_of("squared"), RIG)
+    ends = [
+        regression_sums(np.zeros((1, N_FEATURES + 1)), np.zeros((1, N_FEATURES)), np.array([end]), np.zeros(2), 0.5)
+        for end in (0.0, 1.0)
+    ]
+    for name, most in reach.errors.items():
+        assert abs(float(ends[1][name] - ends[0][name])) <= most, name
+    assert reach.loss >= 1.0
+
+
 def test_weights_without_an_end_are_refused() -> None:
     with pytest.raises(ProblemError, match="no number"):
         row_reach(np.full((1, 3), 1e308), spec_of("squared"), RIG)

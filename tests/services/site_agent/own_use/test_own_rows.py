@@ -79,6 +79,10 @@ def test_rows_that_wait_for_others_are_not_of_the_version(
     write_csv(table(140), "site/data.csv")
     assert len(OwnRows(settings, asset_type, "classification")) > 90, "so many come together"
     assert site.door._batches.read("SELECT * FROM row_group", ()) == before, "who looks remembers nothing"
+    write_csv(table(103), "site/data.csv")
+    (site.folder / "policy.toml").write_text("min_new_rows = 2\n")
+    whole = len(Vault(site.source, asset_type).current().train)
+    assert len(OwnRows(settings, asset_type, "classification")) != whole, "by twos rows come in groups too"
     (site.folder / "policy.toml").write_text("")
     assert len(OwnRows(settings, asset_type, "classification")) == len(Vault(site.source, asset_type).current().train)
 

@@ -43,6 +43,8 @@ def test_a_plant_of_one_class_takes_part_where_its_policy_says_so(data: Data, as
         data_summary(rows, asset_type, policy_of())
     allowed = data_summary(rows, asset_type, policy_of(one_class=True))
     assert "all rows of the training part are healthy: other classes are learnt from other plants alone" in allowed
+    both = data_summary(data(table(80)), asset_type, policy_of(one_class=True))
+    assert not any(line.startswith("all rows of the training part") for line in both)
 
 
 @pytest.mark.parametrize("limits", [{"min_samples": 61}, {"min_test_samples": 21}])

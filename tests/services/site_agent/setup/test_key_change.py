@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO
 
 import pytest
 
 from services.contracts.errors import NotFoundError
 from services.contracts.keys.signing import new_seed_file, public_key
 from services.site_agent.cli import main
+from services.site_agent.setup import key_change
 from services.site_agent.setup.key_change import make_next_key, next_seed, use_next_key
 
 
@@ -33,6 +37,19 @@ def test_the_next_key_is_made_once(tmp_path: Path) -> None:
         with ThreadPoolExecutor(4) as pool:
             made = set(pool.map(make_next_key, [seed] * 4))
         assert made == {public_key(next_seed(seed))}
+
+
+def test_a_key_is_made_and_used_by_one_command_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed, held = tmp_path / "site.nk", list[bool]()
+    new_seed_file(seed)
+
+    def locked(file: IO[str], kind: int) -> None:
+        held.append(kind == fcntl.LOCK_EX and not next_seed(seed).exists())
+
+    monkeypatch.setattr(key_change, "fcntl", SimpleNamespace(flock=locked, LOCK_EX=fcntl.LOCK_EX))
+    make_next_key(seed)
+    use_next_key(seed)
+    assert held == [True, False], "before it is looked whether a key waits"
 
 
 def test_the_commands_tell_what_the_oem_has_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from services.contracts.problems.tuning_task import TuningTask
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.rules.policy import SitePolicy
 from services.site_agent.vault.isolation.exposure import Differences
-from services.site_agent.vault.isolation.few_rows import LATE, OF_PRODUCTS, leaves_few
+from services.site_agent.vault.isolation.few_rows import LATE, OF_PRODUCTS, late_vectors, leaves_few
 from services.site_agent.vault.isolation.sketches import SKETCH
 
 PLAIN = {"loss": "hinge", "radius": {"rule": "fixed", "value": 0.01}}
@@ -36,6 +36,17 @@ def test_rows_with_the_same_features_are_one_and_cancel() -> None:
     assert leaves_few(three, (), alike, 3) and not leaves_few(three, (), np.arange(8), 3)
     cancels = np.array([0, 0, 0, 1.0, -1.0, 0, 0, 0])
     assert not leaves_few(cancels, (), alike, 3) and leaves_few(cancels, (), np.arange(8), 3)
+
+
+def test_vectors_that_were_kept_are_what_they_were_also_over_other_rows() -> None:
+    rng = np.random.default_rng(3)
+    names, rows = np.array([7, -3, 12, 40]), rng.normal(size=(3, 4))
+    before = late_vectors(np.arange(4), names, [])
+    after = late_vectors(np.arange(3), np.array([40, 99, 7]), [before.packed(each) for each in rows])
+    found = dict(zip([40, 99, 7, *after.beyond.tolist()], np.array(after.vectors).T, strict=True))
+    assert set(found) == {40, 99, 7, -3, 12} and not found[99].any()
+    for name, told in zip(names.tolist(), rows.T, strict=True):
+        np.testing.assert_array_equal(found[name], told)
 
 
 def test_vectors_are_held_to_the_late_ones_where_few_rows_are_asked_about() -> None:
