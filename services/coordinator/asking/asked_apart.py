@@ -34,7 +34,7 @@ async def asked_apart(
     ``question``: of the round that shows them alike. None where one of them does not answer, or has no key any more:
     nothing is settled then.
     """
-    if any(site not in keys for site in pair):
+    if not all(keys.get(site) for site in pair):
         return None
     arrays = [question.arrays[site] for site in pair]
     if any("point" not in each for each in arrays):

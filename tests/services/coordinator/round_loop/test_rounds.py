@@ -108,8 +108,11 @@ def test_what_is_asked_apart_has_the_plans_deadline(works: FakeWorks) -> None:
     assert len(left_out(works, run)) == 1 and set(works.transport.deadlines) == {7.0}
 
 
-def test_of_a_plant_whose_key_was_taken_away_meanwhile_there_is_no_evidence(works: FakeWorks) -> None:
-    parts: Any = SimpleNamespace(keys={}, store=works.store)
+@pytest.mark.parametrize("keys", [{}, {"plant-4": ""}])
+def test_of_a_plant_whose_key_was_taken_away_meanwhile_there_is_no_evidence(
+    works: FakeWorks, keys: dict[str, str]
+) -> None:
+    parts: Any = SimpleNamespace(keys=keys, store=works.store)
     at: Any = SimpleNamespace(run=works.run())
     frames = {"plant-4": (b"asked", b"said")}
     found = {"plant-4": Contradiction(risk=0.1, bound=0.2, risk_round=2, cut_round=2)}

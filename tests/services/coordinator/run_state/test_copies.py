@@ -56,7 +56,8 @@ def test_who_does_not_answer_at_a_point_of_its_own_settles_nothing(works: Any) -
     assert works.store.get_run(run.run_id).excluded == ()
 
 
-def test_a_pair_of_which_one_has_no_key_any_more_settles_nothing(works: Any) -> None:
+@pytest.mark.parametrize("suspended", [True, False])
+def test_a_pair_of_which_one_has_no_key_any_more_settles_nothing(works: Any, suspended: bool) -> None:
     keys = {site: plant.public_key for site, plant in works.plants.items()}
     liar = works.plants[LIAR]
     liar.falsify = echo(works, "plant-2")
@@ -65,6 +66,7 @@ def test_a_pair_of_which_one_has_no_key_any_more_settles_nothing(works: Any) -> 
         if np.array_equal(task.arrays.get("point", 0), works.plants["plant-2"].asked[-1].arrays.get("point", 0)):
             return None
         keys.pop(LIAR, None)  # an operator has seen enough
+        keys.update({LIAR: ""} if suspended else {})
         return RawAnswer(LIAR, None, "absent", 0.0)
 
     liar.behave = behave
@@ -74,7 +76,7 @@ def test_a_pair_of_which_one_has_no_key_any_more_settles_nothing(works: Any) -> 
         return await coordinator.train(await coordinator.join(run))
 
     asyncio.run(whole())
-    assert LIAR not in keys and works.store.get_run(run.run_id).excluded == ()
+    assert not keys.get(LIAR) and works.store.get_run(run.run_id).excluded == ()
 
 
 def test_of_two_plants_with_the_same_rows_one_is_left_out(works: Any) -> None:
