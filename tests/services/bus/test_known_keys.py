@@ -22,6 +22,14 @@ def start(tmp_path: Path) -> Callable[[int], BusFiles]:
     return start
 
 
+def test_a_folder_that_others_may_read_is_shut_before_anything_is_written_into_it(tmp_path: Path) -> None:
+    files = BusFiles(tmp_path / "bus")
+    files.folder.mkdir()
+    files.folder.chmod(0o755)
+    prepare(files, host="127.0.0.1", port=1, host_names=["127.0.0.1"], site_keys={})
+    assert files.folder.stat().st_mode & 0o077 == 0 and files.users.exists()
+
+
 def test_a_lost_key_stops_the_start_while_plants_know_it(start: Callable[[int], BusFiles]) -> None:
     files = start(0)
     files.coordinator_seed.unlink()

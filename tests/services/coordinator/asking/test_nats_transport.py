@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import nats
@@ -248,6 +250,25 @@ async def test_no_server_is_one_clear_line(bus: Any) -> None:
     with pytest.raises(UnavailableError, match="no NATS server at tls://127.0.0.1") as failure:
         await bus.transport().connect(timeout_seconds=1.0)
     assert "\n" not in str(failure.value)
+
+
+async def test_after_another_client_took_the_place_of_one_sites_get_their_time_to_come_back(
+    bus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport, ended = bus.transport(), SimpleNamespace(is_closed=True)
+
+    async def opened(_: float) -> Any:
+        return SimpleNamespace(is_closed=False)
+
+    async def end(_: Any) -> None:
+        """It is closed already."""
+
+    monkeypatch.setattr(nats_transport, "end_connection", end)
+    monkeypatch.setattr(transport, "_opened", opened)
+    began = time.monotonic()
+    await transport._begin_again(ended)
+    assert transport._reconnected_at >= began and not transport._client.is_closed
+    transport._client = None
 
 
 async def test_a_key_that_cannot_be_read_is_no_fault_of_the_certificate(tmp_path: Any) -> None:

@@ -44,6 +44,12 @@ def test_what_a_site_joins_with(name: str, possible: tuple[float, ...], impossib
     assert all(f"joined with {name} = {value:g}, which cannot be" in joined({name: value}) for value in impossible)
 
 
+def test_a_radius_of_the_sites_own_may_be_any_but_one_below_zero() -> None:
+    rule = {"radius": {"rule": "confidence", "value": 0.0, "confidence": 0.9}}
+    assert [joined({"radius": radius, "confidence": 0.9}, **rule) for radius in (0.0, 0.3, 2.0)] == [""] * 3
+    assert "with radius = -0.1, which cannot be" in joined({"radius": -0.1, "confidence": 0.9}, **rule)
+
+
 def test_a_radius_by_rows_is_that_of_the_rows() -> None:
     rule = {"radius": {"rule": "samples", "value": 10.0}}
     assert joined({"radius": 1 / 400}, **rule) == ""
