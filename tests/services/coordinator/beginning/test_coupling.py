@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from models.tuning.coupling import EXCHANGES, RIDGE, coupled_planes
+from models.tuning.coupling import EXCHANGES, RIDGE, Coupler, Told, coupled_planes
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
 from services.contracts.plans.plan_problem import couples, with_automatic_loss
 from services.contracts.problems.coupling import CouplingTask
 from services.contracts.wire.messages import Task
+from services.coordinator.beginning import coupling
 from services.coordinator.run_state.run_errors import RunCancelledError
 from services.coordinator.run_state.training_state import TrainedModel
 from tests.services.coordinator import fake_ports
@@ -130,6 +132,21 @@ def test_planes_stay_as_they_are_where_losses_are_told_that_cannot_be(
     found = coupled(grades, run, model)
     assert found.coupling is None and found.weights is model.weights and found.risk_bound == model.risk_bound
     assert "the planes of the classes are not coupled: a loss of " in found.note and "plant-" not in found.note
+
+
+@pytest.mark.parametrize(("above", "taken"), [(5e-7, True), (2e-6, False)])
+def test_a_loss_that_is_below_what_cuts_prove_by_rounding_alone_is_no_lie(
+    grades: FakeWorks, monkeypatch: pytest.MonkeyPatch, above: float, taken: bool
+) -> None:
+    class AtTheEnd(Coupler):
+        def tell(self, answers: Sequence[Told]) -> None:
+            super().tell(answers)
+            self.at_least = self.objective + above * max(1.0, self.objective)
+
+    monkeypatch.setattr(coupling, "Coupler", AtTheEnd)
+    run, model = trained(grades, reveal="each site")
+    found = coupled(grades, run, model)
+    assert (found.coupling is not None) == taken and ("some plant lied" in found.note) != taken
 
 
 @pytest.mark.parametrize("reveal", ["sums", "each site"])
