@@ -157,8 +157,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """The entry of a line; None where it is none, or has a key twice: of its first value, which an eye may read, the
-    hash says nothing.
+    """The entry of a line; None where it is none, or has a key twice.
+
+    Of the first value of such a key, which who reads the file may take for what left, the hash says nothing.
     """
     try:
         entry = json.loads(line, object_pairs_hook=without_repeats)

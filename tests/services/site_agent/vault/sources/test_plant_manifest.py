@@ -38,7 +38,9 @@ def test_a_manifest_too_deep_to_be_read_is_no_json(plant: Path, pump: AssetType)
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_a_manifest_that_is_no_file_is_refused_at_once(plant: Path, pump: AssetType, make: Callable[[Path], None]) -> None:
+def test_a_manifest_that_is_no_file_is_refused_at_once(
+    plant: Path, pump: AssetType, make: Callable[[Path], None]
+) -> None:
     """Who reads a pipe waits for somebody to write into it."""
     (plant / "plant.json").unlink()
     make(plant / "plant.json")
