@@ -72,9 +72,12 @@ def trained_without_the_liar(works: FakeWorks, **changes: Any) -> tuple[Excluded
     return left_out, trained
 
 
-@pytest.mark.parametrize("how", [sealed_for("plant-1"), denied("plant-1", "plant-2", "plant-3")])
+@pytest.mark.parametrize(("how", "words"), [
+    (sealed_for("plant-1"), f"plant-1 says that what {LIAR} sealed for it"),
+    (denied("plant-1", "plant-2", "plant-3"), f"{LIAR} says that what plant-1 sealed for it"),
+])
 def test_a_box_that_one_plant_cannot_open_costs_nobody_its_place(
-    works: FakeWorks, how: Callable[[Any], Any], caplog: pytest.LogCaptureFixture
+    works: FakeWorks, how: Callable[[Any], Any], words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     masks(works.plants[LIAR], how)
     run = on_sums(works)
@@ -82,6 +85,7 @@ def test_a_box_that_one_plant_cannot_open_costs_nobody_its_place(
     assert trained.certificate.gap <= 1e-3 and works.store.get_run(run.run_id).excluded == ()
     said = [line for line in caplog.messages if "does not open; one of the two lies" in line]
     assert said and all(LIAR in line and "plant-1" in line for line in said if "plant-1" in line)
+    assert all(line.startswith(words) for line in said if "plant-1" in line), "who says it, and of whom"
 
 
 def test_who_seals_for_none_is_left_out_and_the_run_goes_on(works: FakeWorks) -> None:
