@@ -120,7 +120,7 @@ def atkinson(losses: ArrayLike, aversion: float) -> float:
         return 1.0 - float(values.min()) / mean
     power = 1.0 - aversion
     logs = np.log(values[values > 0.0] / mean)
-    if abs(power) < _NEAR_ONE:
+    if abs(power) < _NEAR_ONE and logs.shape == values.shape:
         equivalent = math.exp(float(logs.mean()) + 0.5 * power * float(logs.var()))
     else:
         equivalent = math.exp((float(log_sum_exp(power * logs)) - math.log(values.shape[0])) / power)

@@ -156,7 +156,7 @@ def deal_rows(features: FloatArray, strata: NDArray[np.intp], n_folds: int, seed
         members = np.flatnonzero(strata == stratum)
         digests = [
             hashlib.blake2b(row.tobytes(), digest_size=16, key=key).digest()
-            for row in np.ascontiguousarray(features[members], dtype=np.float64)
+            for row in np.ascontiguousarray(features[members], dtype=np.float64) + 0.0  # -0 is 0
         ]
         order = {digest: place for place, digest in enumerate(sorted(set(digests)))}
         if several and len(order) == 1:

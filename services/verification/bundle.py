@@ -85,9 +85,13 @@ def _document_in(path: Path) -> str:
 
 
 def _of_folder(path: Path) -> dict[str, Any]:
-    document = path / DOCUMENT if path.is_dir() else path
-    beside = {name: document.with_name(name) for name in (CERTIFICATE, LINE)}
-    found: dict[str, bytes | None] = {name: _read(file) if file.exists() else None for name, file in beside.items()}
+    try:  # Python raises where a folder lets nobody look into it, or a name is too long
+        document = path / DOCUMENT if path.is_dir() else path
+        beside = {name: document.with_name(name) for name in (CERTIFICATE, LINE)}
+        there = {name: file for name, file in beside.items() if file.exists()}
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
+    found: dict[str, bytes | None] = {name: _read(there[name]) if name in there else None for name in beside}
     return {DOCUMENT: _read(document), **found}
 
 

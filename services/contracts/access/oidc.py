@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -19,11 +19,20 @@ def check_address(text: str) -> str:
     """Address that secrets may be sent to: ``https``, or ``http`` on the loopback; ``ValueError`` for another."""
     parts = urlsplit(text)
     host = parts.hostname or ""
-    if not host or parts.username or parts.fragment or not text.isprintable() or " " in text:
+    fits = "@" not in parts.netloc and not parts.fragment and text.isprintable() and " " not in text
+    if not (host and fits and _has_port(parts)):
         raise ValueError("this is no address such as https://id.example.com")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
         raise ValueError("this address must begin with https:// (http:// is for the loopback alone)")
     return text
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether the port is one, or left out."""
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 Address = Annotated[str, AfterValidator(check_address)]

@@ -32,12 +32,25 @@ def new_seed_file(path: Path) -> str:
 
 
 def _pair(path: Path) -> nkeys.KeyPair:
+    """Keys of a seed file; ``InvalidInputError`` where it cannot be read, or holds no seed of a user as NATS writes it.
+
+    ``nkeys`` reads a seed of any prefix and looks at no checksum: a mistyped one would be the seed of another key.
+    """
     try:
-        return nkeys.from_seed(bytearray(path.read_bytes().strip()))
+        text = path.read_bytes().strip()
+        prefix, raw = nkeys.decode_seed(bytearray(text))
+        pair = nkeys.from_seed(bytearray(text))
     except FileNotFoundError:
         raise InvalidInputError(f"no key at {path}") from None
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, nkeys.NkeysError):
         raise InvalidInputError(f"{path} does not hold an nkey seed (it should start with SU)") from None
+    if prefix != nkeys.PREFIX_BYTE_USER:
+        raise InvalidInputError(f"{path} holds the seed of no NATS user (it should start with SU)")
+    if bytes(nkeys.encode_seed(bytes(raw), prefix)) != text.rstrip(b"="):
+        raise InvalidInputError(f"the checksum of the seed in {path} does not hold: a character was mistyped")
+    return pair
 
 
 def public_key(path: Path) -> str:

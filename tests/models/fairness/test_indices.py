@@ -87,6 +87,12 @@ def test_atkinson_near_an_aversion_of_1_is_that_of_the_power_mean(aversion):
     assert atkinson(losses.astype(float), aversion) == pytest.approx(float(expected), abs=1e-9)
 
 
+@pytest.mark.parametrize("aversion", [1 - 1e-5, 1 - 9e-7, 1 - 1e-12, 1.0])
+def test_a_site_without_loss_is_counted_at_an_aversion_a_little_below_1_too(aversion):
+    """``(1/2)^(1 / (1 - aversion))`` is as good as 0 there."""
+    assert atkinson([0.0, 1.0], aversion) == atkinson([0.0, 0.0, 3.0], aversion) == 1.0
+
+
 @pytest.mark.parametrize("losses", [[0.0, 0.0, 0.0], [0.1] * 9, [3.0], [0.0]])
 def test_equal_losses_one_site_and_zeros_are_fair(losses):
     assert twenty_twenty(losses) == palma(losses) == relative_unfairness(losses, 0.3, 0.7) == 1.0

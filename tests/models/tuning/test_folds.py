@@ -36,6 +36,13 @@ def test_another_seed_deals_otherwise() -> None:
     assert not np.array_equal(deal_rows(features, classes, 5, 1), deal_rows(features, classes, 5, 2))
 
 
+def test_a_reading_of_minus_0_is_a_copy_of_one_of_0() -> None:
+    features = np.repeat(np.random.default_rng(0).uniform(size=(20, 2)), 2, axis=0)
+    features[:, 1] = np.tile([0.0, -0.0], 20)
+    folds = deal_rows(features, np.zeros(40, dtype=int), 5, 0)
+    assert np.array_equal(folds[::2], folds[1::2]) and np.array_equal(np.bincount(folds), [8] * 5)
+
+
 def test_what_cannot_be_dealt_is_refused() -> None:
     features, classes = np.random.default_rng(0).uniform(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(ProblemError, match="two folds at least, got 1"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import threading
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import pytest
 
-from services.contracts.array_files import opened_arrays
+from services.contracts.array_files import UNREADABLE, opened_arrays
 from tests.waiting import PATIENCE
 
 
@@ -46,3 +46,15 @@ def test_a_file_that_is_none_lets_the_next_one_in() -> None:
             arrays["a"]
     with opened_arrays(stored(a=np.ones(1))) as arrays:
         assert arrays["a"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f8', 'shape': (1,", "'''", "  1\n 2", "(" * 300])
+def test_a_header_that_is_no_python_is_unreadable(header: str) -> None:
+    """numpy mends it with Python's tokenizer, and tells what that raises."""
+    text = header.encode()
+    array = b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text
+    file = io.BytesIO()
+    with ZipFile(file, "w") as archive:
+        archive.writestr("a.npy", array)
+    with pytest.raises(UNREADABLE), opened_arrays(io.BytesIO(file.getvalue())) as arrays:
+        arrays["a"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import pytest
 
@@ -76,3 +76,32 @@ def test_files_that_cannot_be_written_are_not_said_to_be_saved(tmp_path: Path) -
     for folder in (tmp_path / "taken", tmp_path / "taken" / "within"):
         with pytest.raises(InvalidInputError, match=f"^cannot write to {folder}: "):
             saved(VersionFiles({}, b"certificate"), folder)
+
+
+@pytest.mark.parametrize(("place", "value"), [(42, 1), (44, 255)])
+def test_a_zip_file_that_is_damaged_where_it_is_packed_by_lzma_is_none(tmp_path: Path, place: int, value: int) -> None:
+    with ZipFile(tmp_path / "x.zip", "w", ZIP_LZMA) as archive:
+        archive.writestr(DOCUMENT, "{}".ljust(400))
+    data = bytearray((tmp_path / "x.zip").read_bytes())
+    data[place] ^= value
+    (tmp_path / "x.zip").write_bytes(data)
+    with pytest.raises(InvalidInputError, match="is not a zip file of a version's files"):
+        read_files(tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("looks", ["is_dir", "exists"])
+def test_a_path_that_nobody_may_look_into_is_said_to_be_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: str
+) -> None:
+    """Python tells of some errors only where it is asked what is there."""
+    saved(VersionFiles({}, None), tmp_path)
+
+    def refused(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, looks, refused)
+    with pytest.raises(InvalidInputError, match="cannot be read: Permission denied"):
+        read_files(tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(InvalidInputError, match="cannot be read: File name too long"):
+        read_files(tmp_path / ("x" * 300))

@@ -128,3 +128,13 @@ def test_a_risk_is_nowhere_below_the_largest_norm_weight_times_the_norm(
 def test_which_methods_ask_for_the_risk_that_is_stated() -> None:
     """The list stands there by name, for what checks a proof does not ask what made it."""
     assert OF_THE_STATED_RISK == {name for name, method in METHODS.items() if method.is_robust}
+
+
+@pytest.mark.parametrize("largest", [1e150, 1.7e308])
+def test_true_answers_at_the_largest_weights_there_are_convict_nobody(largest: float) -> None:
+    """The risk max(0, w_1 / 2): sums over such weights overflow, and what is no number is no proof."""
+    flat, steep = answer("round 1", 0.0, 0.0), answer("round 2", largest / 2, largest / 2)
+    flat.asked["point"][:], steep.asked["point"][:] = [[-largest, 0.0, 0.0]], [[largest, 0.0, 0.0]]
+    steep.said["slope"][0, 0] = 0.5
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert contradiction_of([flat, steep]) == contradiction_of([steep, flat]) == ""

@@ -26,7 +26,8 @@ def test_secrets_go_over_tls_or_nowhere_but_here(text: str) -> None:
     "http://id.example.com", "http://127.0.0.1.example.com", "http://localhost.example.com", "ftp://localhost",
     "http://10.0.0.1", "http://0.0.0.0", "//id.example.com", "https://", "https://user@id.example.com",
     "https://user:word@id.example.com", "https://id.example.com/#x", "https://id.example.com/a b",
-    "https://id.example.com/\u200b", "id.example.com", "",
+    "https://id.example.com/\u200b", "id.example.com", "", "https://:word@id.example.com", "https://@id.example.com",
+    "https://id.example.com:99999", "https://id.example.com:0", "https://id.example.com:x", "http://localhost:-1",
 ])
 def test_another_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="this (is no address|address must begin with https)"):

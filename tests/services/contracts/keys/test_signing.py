@@ -10,7 +10,7 @@ import nkeys
 import pytest
 
 from services.contracts.errors import InvalidInputError
-from services.contracts.keys.signing import check_public_key, new_seed_file, signer, verify
+from services.contracts.keys.signing import check_public_key, new_seed_file, public_key, signer, verify
 
 
 @pytest.fixture
@@ -67,3 +67,32 @@ def test_what_is_wrong_with_a_key_is_said(seed: Path, change: Callable[[str], st
     own = nkeys.from_seed(bytearray(seed.read_bytes().strip())).public_key.decode()
     with pytest.raises(InvalidInputError, match=words):
         check_public_key(change(own))
+
+
+@pytest.mark.parametrize("place", [2, 3, 30, 54, 57])
+def test_a_seed_with_a_mistyped_character_is_none_and_not_the_seed_of_another_key(seed: Path, place: int) -> None:
+    own = seed.read_text().strip()
+    wrong = own[:place] + ("B" if own[place] == "A" else "A") + own[place + 1:]
+    seed.write_text(wrong + "\n")
+    for read in (public_key, signer):
+        with pytest.raises(InvalidInputError, match="checksum|does not hold an nkey seed|no NATS user") as refused:
+            read(seed)
+        assert wrong not in str(refused.value)
+
+
+def test_a_seed_is_one_of_a_user(seed: Path) -> None:
+    key, text_of_it = public_key(seed), seed.read_text().strip()
+    for around in (f"  {text_of_it}\r\n", text_of_it, text_of_it + "======"):
+        seed.write_text(around)
+        assert public_key(seed) == key
+    for prefix in (nkeys.PREFIX_BYTE_ACCOUNT, nkeys.PREFIX_BYTE_OPERATOR):
+        seed.write_bytes(bytes(nkeys.encode_seed(bytes(range(32)), prefix)))
+        with pytest.raises(InvalidInputError, match="the seed of no NATS user"):
+            public_key(seed)
+
+
+def test_a_seed_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be read: Is a directory"):
+        public_key(tmp_path)
+    with pytest.raises(InvalidInputError, match="no key at"):
+        public_key(tmp_path / "none.nk")
