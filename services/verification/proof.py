@@ -205,7 +205,7 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
     shared = float(document["spec"]["label_flip_cost"])
     said: dict[str, tuple[object, object]] = {
         "run": (certificate.run_id, document.get("run_id")),
-        "sites": (sorted(certificate.plants), sorted(sites)),
+        "sites": (sorted(certificate.plants), sorted(str(site["site_id"]) for site in document.get("sites", ()))),
         "upper bound": (certificate.upper, float(document["objective"])),
         "lower bound": (certificate.lower, float(document["lower_bound"])),
         "relative gap": (certificate.gap, float(document["certified_gap"])),

@@ -41,4 +41,8 @@ def _put(scratch: Path, path: Path) -> None:
         if error.errno not in _NO_LINKS:
             raise
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE))
-        os.replace(scratch, path)
+        try:
+            os.replace(scratch, path)
+        except BaseException:
+            path.unlink(missing_ok=True)  # it is empty, and this call's own
+            raise

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from models.basics import FloatArray, ProblemError
 from models.conformal.coverage import Counted, least_threshold
 from models.conformal.cross import Ends
+from models.conformal.grid import counts_at_or_below, score_grid
 from models.conformal.spread import LEAST_ROWS, STEPS, Shape, residual_counts, residual_grid, shape_of, tenth_of
 
 
@@ -146,3 +147,9 @@ def test_an_estimators_ends_are_quantiles_of_its_own_rows_by_bins_of_the_estimat
     np.testing.assert_array_equal(few.scores(estimates, targets), np.abs(estimates - targets))
     exact = Ends.of(estimates, estimates, np.ones(4000))
     assert np.isfinite(exact.scores(estimates, targets)).all()
+
+
+@pytest.mark.parametrize("score", [np.inf, -np.inf, np.nan])
+def test_a_score_that_is_not_finite_is_counted_nowhere(score: float) -> None:
+    with pytest.raises(ProblemError, match="must be finite"):
+        counts_at_or_below(np.array([0.5, score]), score_grid())

@@ -12,7 +12,16 @@ import pytest
 
 from models.basics import ProblemError
 from models.estimators import DRSVC
-from models.estimators.sites import Rows, Sites, one_site, site_radii, site_weights, sites_of, typical_range
+from models.estimators.sites import (
+    Rows,
+    Sites,
+    machines_of,
+    one_site,
+    site_radii,
+    site_weights,
+    sites_of,
+    typical_range,
+)
 
 FEATURES = np.array([[0.0, 5.0, 1.0], [4.0, 5.0, 2.0], [2.0, 5.0, 11.0]])
 
@@ -88,3 +97,17 @@ def test_a_row_without_a_label_is_refused(missing: Any, kind: Any) -> None:
     labels[7] = missing
     with pytest.raises(ProblemError, match="y must have the label of every row: 1 without, first row 7"):
         DRSVC().fit(rows, kind(labels))
+
+
+@pytest.mark.parametrize("groups", ["plant", 3, None])
+def test_one_name_is_no_vector_of_names(groups: object) -> None:
+    with pytest.raises(ProblemError, match="machines must be a vector with the name of each row's machine"):
+        machines_of(np.array(groups, dtype=object), 1)
+    if groups is not None:
+        with pytest.raises(ProblemError, match="groups must be a vector"):
+            sites_of(groups, 1)
+
+
+def test_weights_that_miss_the_sum_by_little_are_told_with_all_their_digits() -> None:
+    with pytest.raises(ProblemError, match=r"got 0\.5, 0\.50000001, which sum to 1\.00000001$"):
+        site_weights({"a": 0.5, "b": 0.50000001}, ("a", "b"), np.ones(2))

@@ -206,7 +206,8 @@ def test_condition_of_theorem_3():
     between = check_convexity(ambiguity, 0.9, 1.0)
     assert not between.holds and between.sum_norm < between.stated == pytest.approx(2.8)
     near = RelativeSet.of_shares(100, 0.1, 0.2, 0.2)
-    assert check_convexity(near, 1.0, 2.2).holds
+    held = check_convexity(near, 1.0, 2.2)
+    assert held.holds and str(held).endswith(": the condition holds")
     failed = check_convexity(near, 1.0, 2.3)
     assert not failed.holds and "fails" in str(failed) and failed.largest_phi == pytest.approx(1 / 10.2)
     assert check_convexity(RelativeSet.of_shares(100, 1 / 10.3, 0.2, 0.2), 1.0, 2.3).holds

@@ -185,3 +185,24 @@ def test_named_indices_are_what_their_names_say():
         "atkinson": 1 - geometric / 5.5, "atkinson_infinite": 1 - 1 / 5.5, "worst_share": 9.5, "best_share": 1.5,
     }
     assert {name: get_index(name)(ten) for name in INDICES} == pytest.approx(expected)
+
+
+@given(LOSSES)
+@settings(max_examples=50, derandomize=True)
+def test_all_sites_together_bear_all_of_the_loss_to_the_last_digit(losses):
+    x, curve = lorenz_curve(losses)
+    assert (x[-1], curve[-1], curve[0]) == (1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_sum_norm_under_unlike_caps_is_that_of_the_best_set_of_sites(seed):
+    draw = np.random.default_rng(seed)
+    drawn = draw.uniform(0.05, 1.0, (2, 4))
+    worst, best = np.minimum(1.1 * drawn / drawn.sum(axis=1, keepdims=True) + draw.uniform(0.0, 0.2, (2, 4)), 1.0)
+    phi = draw.uniform(0.1, 0.9)
+    sets = (np.array([number >> site & 1 for site in range(4)], dtype=bool) for number in range(16))
+    part = max(
+        min(1.0, worst[chosen].sum()) - phi * max(0.0, 1.0 - best[~chosen].sum()) for chosen in sets
+    )
+    found = RelativeSet(CappedSimplex(worst), CappedSimplex(best), phi).sum_norm()
+    assert found == pytest.approx(max(1.0, 2.0 * part / (1.0 - phi) - 1.0))

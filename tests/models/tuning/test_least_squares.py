@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.basics import Arrays, FloatArray
+from models.basics import Arrays, FloatArray, ProblemError
 from models.losses.base import Loss
 from models.losses.catalogue import get_loss
 from models.problem import RobustSpec, SiteProblem, SiteTerms
@@ -219,3 +219,8 @@ def test_a_part_of_squares_is_cut_as_such() -> None:
     wanted = answer_cuts(of_squares([plant]), part.weights).arrays
     np.testing.assert_array_equal(found["slope"], wanted["slope"])
     assert not np.allclose(found["slope"], plain["slope"])
+
+
+def test_one_candidate_is_no_race() -> None:
+    with pytest.raises(ProblemError, match="a grid needs two candidates at least to choose from, got 1"):
+        Tuner(terms_of(), (ONE,), (4,), 1, 3, Budget(OneTraining(12, 4000.0), 2.0), "best", 4)

@@ -163,3 +163,16 @@ def test_what_a_candidate_knows_of_one_bad_point_lets_it_ask_no_farther_than_zer
     pool.add(wide, np.array([0.7, 0.0]), {f"site-{k}": falling for k in range(2)})
     assert np.abs(pool.step(wide).point).max() <= farthest
     assert np.abs(pool.step(wide).point).max() == pytest.approx(min(farthest, 4096.0), rel=1e-2)
+
+
+def test_a_cut_of_a_target_serves_another_radius_less_what_its_own_ball_adds() -> None:
+    """``r rho max(||w||, 1 / kappa)``: at small weights it is in the risk told, beyond in the norm weight."""
+    sites = tuple(SiteTerms(f"site-{k}", 0.5, 0.1, 1.0) for k in range(2))
+    asked, wanted = Candidate(10.0, 2.0), Candidate(1.0, 2.0)
+    for point, risk, norm_weight, expected in (
+        (np.zeros(3), 0.5 + 1.0 / 2.0, 0.0, 0.5), (np.array([3.0, 0.0, 0.0]), 0.5 + 1.0 * 3.0, 1.0, 0.5 + 0.1 * 3.0),
+    ):
+        pool = SharedCuts(TuningTerms(sites, get_loss("epsilon_insensitive"), "l2", False), 3)
+        pool.add(asked, point, told((risk, risk), (norm_weight, norm_weight)))
+        assert pool.model(asked).value(point) == pytest.approx(risk)
+        assert pool.model(wanted).value(point) == pytest.approx(expected)

@@ -9,7 +9,8 @@ import pytest
 from services.contracts.repeated_keys import RepeatedKeyError, without_repeats
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "b": 2, "b": 3}', '{"b": 2, "b": 2}', '{"c": {"b": [], "b": []}}'])
+@pytest.mark.parametrize("text", ['{"a": 1, "b": 2, "b": 3}', '{"b": 2, "b": 2}', '{"c": {"b": [], "b": []}}',
+                                  '{"b": null, "b": 1}', '{"b": false, "b": null}'])
 def test_a_key_that_is_there_twice_is_named(text: str) -> None:
     with pytest.raises(RepeatedKeyError, match="^b$"):
         json.loads(text, object_pairs_hook=without_repeats)

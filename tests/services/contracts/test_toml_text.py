@@ -47,6 +47,7 @@ def test_any_contract_reads_back_whatever_its_keys(by_name: dict[str, int], name
 
 @pytest.mark.parametrize("flag", [True, False])
 def test_none_is_left_out_and_a_table_among_texts_is_on_one_line(flag: bool) -> None:
-    made = Outer(inner=Inner(), name="x", flag=flag, mixed=("a", {"b": 1, "c": None}))
+    made = Outer(inner=Inner(), name="x", flag=flag, mixed=("a", {"b": 1, "c": None, "d. e": 2}))
     told = tomllib.loads(to_toml(made))
-    assert told == {"inner": {"numbers": []}, "name": "x", "flag": flag, "tables": [], "mixed": ["a", {"b": 1}]}
+    mixed = ["a", {"b": 1, "d. e": 2}]
+    assert told == {"inner": {"numbers": []}, "name": "x", "flag": flag, "tables": [], "mixed": mixed}

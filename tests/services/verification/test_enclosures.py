@@ -61,3 +61,10 @@ def test_a_norm_lies_inside(values: list[float], norm: str) -> None:
 def test_a_product_keeps_its_ends_in_order(factor: float, low: float, high: float) -> None:
     found = times(np.array(factor), Interval(np.array(1.0), np.array(3.0)))
     assert low - 1e-14 <= found.low <= low and high <= found.high <= high + 1e-14
+
+
+def test_a_sum_of_many_small_numbers_beside_a_large_one_lies_inside() -> None:
+    """Each of them is lost where it is added to 1: ``n u`` of the sum in all."""
+    small = np.r_[1.0, np.full(4000, 2.0**-54)]
+    found = dot(small, np.ones(small.size))
+    assert float(found.low) <= 1.0 and Fraction(float(found.high)) >= 1 + 4000 * Fraction(1, 2**54)

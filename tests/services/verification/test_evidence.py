@@ -34,14 +34,24 @@ class Plant:
         self.key = new_seed_file(folder / "plant.nk")
         self._sign = signer(folder / "plant.nk")
 
-    def exchange(self, number: int, said: dict[str, Any]) -> Exchange:
+    def exchange(self, number: int, said: dict[str, Any], *, fit_intercept: bool = True) -> Exchange:
         """A task of a round at :data:`POINT`, and the plant's answer."""
         task = encode(Task(
             kind="round", site_id=SITE, run_id=RUN, round=number, method="level-bundle", asset_type="rig",
-            contract="0" * 64, spec=TrainingSpec(), arrays={"point": POINT},
+            contract="0" * 64, spec=TrainingSpec(fit_intercept=fit_intercept), arrays={"point": POINT},
         ))
         return task, encode(SiteUpdate(
             kind="round", site_id=SITE, run_id=RUN, round=number, task_sha256=digest(task), arrays=said
+        ), self._sign)
+
+    def evaluation(self, risk: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Exchange:
+        """A task of the evaluation at :data:`POINT`, without an intercept, and the plant's answer."""
+        task = encode(Task(
+            kind="evaluate", site_id=SITE, run_id=RUN, round=0, method="level-bundle", asset_type="rig",
+            contract="0" * 64, spec=TrainingSpec(fit_intercept=False), arrays={"weights": np.c_[POINT, 0.0]},
+        ))
+        return task, encode(SiteUpdate(
+            kind="evaluate", site_id=SITE, run_id=RUN, round=0, task_sha256=digest(task), arrays={"risk": risk}
         ), self._sign)
 
     def evidence(self, *said: dict[str, Any]) -> bytes:
@@ -89,3 +99,19 @@ def test_a_frame_that_is_none_is_told_in_one_line(plant: Plant) -> None:
         document["exchanges"][0]["answer"] = text
         with pytest.raises(InvalidInputError):
             verify_evidence(json.dumps(document).encode())
+
+
+def test_an_answer_that_another_signed_proves_nothing(plant: Plant, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Plant(tmp_path / "other")
+    exchanges = [plant.exchange(1, FLAT), other.exchange(2, FLAT | {"risk": np.array([0.6])})]
+    with pytest.raises(NotProvenError, match=f"not signed by {plant.key}"):
+        verify_evidence(write_evidence(RUN, SITE, plant.key, exchanges))
+
+
+def test_without_an_intercept_the_evaluation_is_of_the_weights_that_the_rounds_ask_for(plant: Plant) -> None:
+    """The evaluation's last weight is 0 there, and no part of the point."""
+    found = plant.exchange(1, FLAT, fit_intercept=False), plant.evaluation(np.array([0.6]))
+    assert "0.5 in round 1 and 0.6 in the evaluation" in verify_evidence(
+        write_evidence(RUN, SITE, plant.key, found)
+    )[0]

@@ -15,6 +15,7 @@ from services.contracts.wire.codec import digest
 from services.verification import certificate_file
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import CertificateFile, Head, read_certificate, write_certificate
+from services.verification.proof import RefutedError, verify
 from services.verification.version import verify_version
 from tests.services.verification.drawn import RUN
 
@@ -106,13 +107,14 @@ def test_a_swing_takes_off_no_more_of_a_slope_than_itself() -> None:
     assert lower_bound(certificate, head, 1.0) == 0.0
 
 
-def test_an_intercept_reaches_as_far_as_the_cuts_let_it_on_either_side() -> None:
-    """F(w, b) = max(|w|, b - 5 |w|, -b, 1 - b/100) is least at b = 6 |w|: 1 / 1.06."""
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_an_intercept_reaches_as_far_as_the_cuts_let_it_on_either_side(side: float) -> None:
+    """F(w, b) = max(|w|, s b - 5 |w|, -s b, 1 - s b/100) is least at s b = 6 |w|: 1 / 1.06."""
     least = 1.0 / 1.06
-    cuts = [(0, 0.0, [0.0, 0.0], 1.0), (0, 0.0, [0.0, 1.0], -5.0), (0, 0.0, [0.0, -1.0], 0.0),
-            (0, 1.0, [0.0, -0.01], 0.0)]
+    cuts = [(0, 0.0, [0.0, 0.0], 1.0), (0, 0.0, [0.0, side], -5.0), (0, 0.0, [0.0, -side], 0.0),
+            (0, 1.0, [0.0, -0.01 * side], 0.0)]
     certificate, head = told(
-        cuts, [0.0, 0.0, 0.0, 1.0], shares=[1.0], weights=[least, 6 * least], fit_intercept=True
+        cuts, [0.0, 0.0, 0.0, 1.0], shares=[1.0], weights=[least, 6 * least * side], fit_intercept=True
     )
     assert least - 1e-9 <= lower_bound(certificate, head, least) <= least + 1e-12
 
@@ -221,3 +223,32 @@ def test_a_document_without_the_numbers_that_are_due_is_none_of_a_version(change
     assert verify_version(document, data, None)[0].run_id == RUN
     with pytest.raises(InvalidInputError, match="the document is not that of a version"):
         verify_version(document | changed, data, None)
+
+
+@pytest.mark.parametrize("name", ["upper", "lower", "gap", "lipschitz", "mixture_radius"])
+def test_a_bound_or_constant_of_a_certificate_that_is_infinite_is_none(name: str) -> None:
+    certificate, _ = told([(0, 0.0, [0.0], 0.1)], [1.0], shares=[1.0])
+    with np.load(io.BytesIO(write_certificate(certificate))) as stored:
+        arrays = dict(stored)
+    header = json.loads(arrays["header"].tobytes()) | {name: float("inf")}
+    data = io.BytesIO()
+    np.savez(data, **arrays | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+    with pytest.raises(InvalidInputError, match="bounds must be finite numbers"):
+        read_certificate(data.getvalue())
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_certificate(replace(certificate, **{name: float("inf")}))
+
+
+def test_without_a_ball_no_mixture_counts_but_the_weights_themselves() -> None:
+    cuts = [(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)]
+    certificate, head = told(cuts, [0.5, 0.5], shares=[0.5, 0.5])
+    assert lower_bound(certificate, head, 1.0) == pytest.approx(0.5)
+    near = np.array([0.5 - 1e-10, 0.5 + 1e-10])
+    assert lower_bound(certificate, replace(head, mixture=near, multipliers=near), 1.0) == 0.0
+
+
+def test_the_site_whose_cut_counts_the_norm_too_much_is_named() -> None:
+    cuts = [(0, 0.0, [0.0], 0.1), (1, 0.0, [0.0], 0.5)]
+    certificate, _ = told(cuts, [0.5, 0.5], shares=[0.5, 0.5], radii=np.array([0.2, 0.2]))
+    with pytest.raises(RefutedError, match="^a cut of plant-1 counts the norm more"):
+        verify(certificate)

@@ -11,6 +11,7 @@ from models.methods.catalogue import METHODS
 from services.contracts.errors import InvalidInputError
 from services.contracts.wire.codec import digest
 from services.verification.certificate_file import write_certificate
+from services.verification.planes import weights_of
 from services.verification.proof import NotProvenError
 from services.verification.stated import OF_THE_WORST_SITE
 from services.verification.version import verify_version
@@ -68,3 +69,20 @@ def test_a_method_against_the_worst_site_is_proven_of_every_mixture_and_of_no_fe
 def test_a_ball_that_is_none_is_told_in_one_line(said: object) -> None:
     with pytest.raises(InvalidInputError, match="the document is not that of a version"):
         verify_version(*files("l1", 0.2, said), None)
+
+
+def test_a_version_that_names_a_site_twice_is_no_certificates() -> None:
+    """Of two entries the last one counted, and the other said what it liked."""
+    document, data = files("l2", 0.0, None)
+    document["sites"].insert(0, {"site_id": "plant-1", "weight": 0.9, "radius": 7.0})
+    with pytest.raises(NotProvenError, match="not this version's: its sites differ"):
+        verify_version(document, data, None)
+
+
+@pytest.mark.parametrize(("weights", "count"), [(5, 2), (4, 2), (7, 3)])
+def test_a_head_of_all_classes_has_as_many_weights_as_their_planes(weights: int, count: int) -> None:
+    certificate, _ = told([(0, 0.0, [0.0] * weights, 0.0)], [1.0], shares=[1.0], weights=[1.0] * weights)
+    planes = [[1.0] * (weights // count) + [0.0]] * count
+    document = {"weights": planes, "spec": {"fit_intercept": False, "loss": {"name": "cross_entropy"}}}
+    held, said = weights_of(certificate, document)
+    assert (held == said) == (weights % count == 0)

@@ -14,6 +14,7 @@ from services.contracts.keys.key_chain import (
     SignatureError,
     read_statements,
     state_change,
+    up_to,
     write_statements,
 )
 from services.contracts.keys.signed_documents import check_signature, signature_of, signed_digest
@@ -106,3 +107,9 @@ def test_a_line_that_nobody_signed_or_that_forks_is_refused(seeds: list[Path]) -
             read_statements(text)
     circle = (good, changed(seeds[1], seeds[0], 20))
     check_signature(signed(seeds[0], START), public_key(seeds[1]), circle)
+
+
+def test_the_line_up_to_a_key_leaves_out_the_change_from_it(seeds: list[Path]) -> None:
+    line = tuple(changed(seeds[k], seeds[k + 1], 10 * (k + 1)) for k in range(3))
+    assert up_to(public_key(seeds[2]), line) == line[:2] and up_to(public_key(seeds[3]), line) == line
+    assert up_to(None, line) == line and up_to(public_key(seeds[0]), line[:1]) == ()

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,21 @@ def test_a_key_has_its_name_once_it_is_on_the_disk(tmp_path: Path, monkeypatch: 
     """An empty file by the name of a key would end each later start, and the key would be gone."""
     steps = noted_steps(monkeypatch, "link")
     assert written_once(tmp_path / "key", b"three") and steps == [("forced", 5), ("named", 5)]
+
+
+def test_a_file_without_links_that_cannot_have_its_name_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are no links its name is taken first, by an empty file."""
+    def refused(code: int) -> Callable[..., None]:
+        def refuse(*_: object) -> None:
+            raise OSError(code, os.strerror(code))
+        return refuse
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "link", refused(errno.EPERM))
+        broken.setattr(os, "replace", refused(errno.EIO))
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            written_once(tmp_path / "key", b"one")
+    assert os.listdir(tmp_path) == []
+    assert written_once(tmp_path / "key", b"two") and (tmp_path / "key").read_bytes() == b"two"

@@ -32,3 +32,9 @@ def test_a_missing_reading_changes_nothing_and_a_mistyped_one_does_not_set_the_r
     ends = LOGNORMAL.min(), LOGNORMAL.max()
     assert likely_log_range(np.append(LOGNORMAL, np.nan)) == ends
     assert likely_log_range(np.append(LOGNORMAL, [1e12, 1e-14])) == ends
+
+
+@pytest.mark.parametrize(("top", "speaks"), [(9.99, False), (10.0, True)])
+def test_one_decade_between_the_quantiles_is_enough(top: float, speaks: bool) -> None:
+    readings = np.r_[np.ones(10), np.full(80, np.sqrt(top)), np.full(10, top)]
+    assert speaks_for_logarithms(readings) == speaks

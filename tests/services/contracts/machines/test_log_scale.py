@@ -64,6 +64,7 @@ def test_what_says_nothing_of_a_scale_reads_as_before_there_was_one() -> None:
     assert Feature.model_validate_json(LOG.model_dump_json()) == LOG
     plain = LOG.model_copy(update={"scale": "linear"})
     assert kind(LINEAR, plain).fingerprint != kind(LINEAR, LOG).fingerprint
+    assert kind(LINEAR, plain).sensors_fingerprint != kind(LINEAR, LOG).sensors_fingerprint
     assert kind(LINEAR).fingerprint == BEFORE
 
 

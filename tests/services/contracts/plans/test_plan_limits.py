@@ -92,3 +92,9 @@ def test_what_is_just_beyond_a_limit_is_refused(changes: dict[str, Any]) -> None
 def test_a_run_tunes_only_where_that_was_set_for_it() -> None:
     assert plan(overrides={"tune_only": True}).tunes_only
     assert not any(plan(overrides=each).tunes_only for each in (None, {}, {"tune_only": False}, {"max_rounds": 1}))
+
+
+def test_coverage_under_a_shift_is_below_1_also_where_the_plan_leaves_it_to_its_default() -> None:
+    assert plan(coverage_shift=0.05).coverage is None and plan(coverage=0.7, coverage_shift=0.2).coverage == 0.7
+    for changes in ({"coverage_shift": 0.1}, {"coverage": 0.7, "coverage_shift": 0.3}):
+        assert "which must be below 1" in refusal(**changes)
