@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -224,3 +225,19 @@ def test_a_part_of_squares_is_cut_as_such() -> None:
 def test_one_candidate_is_no_race() -> None:
     with pytest.raises(ProblemError, match="a grid needs two candidates at least to choose from, got 1"):
         Tuner(terms_of(), (ONE,), (4,), 1, 3, Budget(OneTraining(12, 4000.0), 2.0), "best", 4)
+
+
+@pytest.mark.parametrize("radius", [1.0, 10.0, 20.0, 30.0])
+def test_the_weights_of_a_candidate_are_where_its_risk_of_normal_errors_is_least(radius: float) -> None:
+    """``c (sqrt(2 / pi) s + rho max(||w||, 1 / kappa))`` with the mean square s^2, c = 1/2 of the absolute error."""
+    plants = problems(5, 4)
+    rows, targets, weights = rows_of(plants)
+    curvature, pull = (rows.T * weights) @ rows, (rows.T * weights) @ targets
+
+    def risk(found: FloatArray) -> float:
+        spread = math.sqrt(float(weights @ (rows @ found - targets) ** 2))
+        return 0.5 * (math.sqrt(2.0 / math.pi) * spread + RADIUS * radius * max(np.linalg.norm(found[:-1]), 1e-9))
+
+    ridge = np.diag(np.append(np.ones(4), 0.0))
+    least = min(risk(np.linalg.solve(curvature + size * ridge, pull)) for size in np.logspace(-7, 3, 400))
+    assert risk(asked_out(plants).step(Candidate(radius, 1e9)).best) <= least * (1.0 + 1e-3)

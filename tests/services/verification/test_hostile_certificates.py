@@ -239,14 +239,6 @@ def test_a_bound_or_constant_of_a_certificate_that_is_infinite_is_none(name: str
         write_certificate(replace(certificate, **{name: float("inf")}))
 
 
-def test_without_a_ball_no_mixture_counts_but_the_weights_themselves() -> None:
-    cuts = [(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)]
-    certificate, head = told(cuts, [0.5, 0.5], shares=[0.5, 0.5])
-    assert lower_bound(certificate, head, 1.0) == pytest.approx(0.5)
-    near = np.array([0.5 - 1e-10, 0.5 + 1e-10])
-    assert lower_bound(certificate, replace(head, mixture=near, multipliers=near), 1.0) == 0.0
-
-
 def test_the_site_whose_cut_counts_the_norm_too_much_is_named() -> None:
     cuts = [(0, 0.0, [0.0], 0.1), (1, 0.0, [0.0], 0.5)]
     certificate, _ = told(cuts, [0.5, 0.5], shares=[0.5, 0.5], radii=np.array([0.2, 0.2]))

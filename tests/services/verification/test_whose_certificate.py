@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from models.methods.bundle.level import WorstSiteServer
 from models.methods.catalogue import METHODS
 from services.contracts.errors import InvalidInputError
 from services.contracts.wire.codec import digest
+from services.verification.bounds import lower_bound
 from services.verification.certificate_file import write_certificate
 from services.verification.planes import weights_of
 from services.verification.proof import NotProvenError
-from services.verification.stated import OF_THE_WORST_SITE
+from services.verification.stated import OF_THE_WORST_SITE, has_intercept
 from services.verification.version import verify_version
 from tests.services.verification.drawn import RUN
 from tests.services.verification.test_hostile_certificates import told
@@ -86,3 +89,23 @@ def test_a_head_of_all_classes_has_as_many_weights_as_their_planes(weights: int,
     document = {"weights": planes, "spec": {"fit_intercept": False, "loss": {"name": "cross_entropy"}}}
     held, said = weights_of(certificate, document)
     assert (held == said) == (weights % count == 0)
+
+
+def test_without_a_ball_no_mixture_counts_but_the_weights_themselves() -> None:
+    cuts = [(0, 0.0, [0.0], 0.1), (1, 1.0, [0.0], 0.1)]
+    certificate, head = told(cuts, [0.5, 0.5], shares=[0.5, 0.5])
+    assert lower_bound(certificate, head, 1.0) == pytest.approx(0.5)
+    near = np.array([0.5 - 1e-10, 0.5 + 1e-10])
+    assert lower_bound(certificate, replace(head, mixture=near, multipliers=near), 1.0) == 0.0
+
+
+@pytest.mark.parametrize(("multi_class", "planes", "last_is_intercept"), [
+    ("crammer_singer", 3, False), ("crammer_singer", 1, True), ("one_vs_rest", 3, True),
+])
+def test_of_two_classes_the_last_weight_is_an_intercept_however_more_would_be_trained(
+    multi_class: str, planes: int, last_is_intercept: bool
+) -> None:
+    """All classes are one problem from three on: two have one plane."""
+    spec = {"multi_class": multi_class, "fit_intercept": True}
+    assert has_intercept({"spec": spec, "weights": [[0.0, 0.0]] * planes}) == last_is_intercept
+    assert not has_intercept({"spec": {**spec, "fit_intercept": False}, "weights": [[0.0, 0.0]] * planes})

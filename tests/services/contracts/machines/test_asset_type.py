@@ -29,6 +29,7 @@ def test_thousands_of_names_are_not_each_held_against_each() -> None:
 
 @pytest.mark.parametrize(("features", "classes", "said"), [
     (("a", "b", "a", "b", "c"), ("ok", "bad"), "feature named twice: a, b"),
+    (("b", "a", "b", "a", "c"), ("ok", "bad"), "feature named twice: a, b"),
     (("a", "b"), ("ok", "bad", "ok"), "fault class named twice: ok"),
 ])
 def test_a_name_that_is_there_twice_is_named(features: tuple[str, ...], classes: tuple[str, ...], said: str) -> None:
