@@ -187,9 +187,12 @@ def _outwards(low: float, high: float) -> tuple[float, float]:
 
 
 def _outwards_by_log(low: float, high: float) -> tuple[float, float]:
-    """The ends, above 0, to three digits, none of them inwards."""
+    """The ends, above 0, to three digits, none of them inwards; as it is one so small that it has few digits."""
     found = []
     for end, rounded in ((low, math.floor), (high, math.ceil)):
+        if end < _LEAST_WIDTH:
+            found.append(end)
+            continue
         digits = 2 - math.floor(math.log10(end))
         found.append(round(rounded(end * 10.0**digits) / 10.0**digits, max(digits, 0)))
     return found[0], found[1]

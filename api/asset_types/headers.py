@@ -41,7 +41,8 @@ def is_found_at_plants(header: str, name: str, unit: str) -> bool:
 
 def plain_name(said: str, front: str = "f_") -> str:
     """A name that contracts take: small letters without accents, digits and underscores, a letter first."""
-    letters = unicodedata.normalize("NFKD", said.casefold())
+    # Apart first: the letters of one character for a whole unit, such as that of dB, may be capitals.
+    letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", said).casefold())
     letters = "".join(each for each in letters if not unicodedata.combining(each))
     plain = re.sub(r"[^a-z0-9]+", "_", letters).strip("_") or "x"
     return (plain if plain[0].isalpha() else front + plain)[:63]

@@ -58,6 +58,10 @@ def read_passphrase(file: Path | None, *, twice: bool) -> str:
             raise InvalidInputError("the two passphrases differ; nothing was written")
     if not given:
         raise InvalidInputError("the passphrase is empty")
+    try:
+        given.encode()
+    except UnicodeEncodeError:  # of the environment or the terminal, in another encoding
+        raise InvalidInputError("the passphrase is not UTF-8 text") from None
     return given
 
 

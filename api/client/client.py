@@ -190,10 +190,8 @@ class Client:
                     told[name] = value
                 elif told:
                     event, told = told, {}
-                    if event.get("event") == LOST:
-                        raise EventsLostError(int(event["id"]))
                     if "id" in event:  # a browser keeps it, too, where no event comes with it
-                        yield int(event["id"]), _read(Event, json.loads(event["data"])) if "data" in event else None
+                        yield _numbered(event)
 
     def _one(self, kind: type[AnyModel], method: str, path: str, **more: Any) -> AnyModel:
         return _read(kind, self._http.call(method, path, **more).content)
@@ -209,6 +207,21 @@ class Client:
             if more is None:
                 return
             query = dict(parse_qsl(urlsplit(more[1]).query))
+
+
+def _numbered(told: Mapping[str, str]) -> tuple[int, Event | None]:
+    """Event of a stream with its number; None where it only tells how far the stream is.
+
+    :class:`EventsLostError` where some before it are gone, :class:`ServerError` where it cannot be read.
+    """
+    try:
+        number, content = int(told["id"]), json.loads(told.get("data", "null"))
+    except (ValueError, RecursionError):
+        said = "the stream has an event that cannot be read; is this address Ballast's?"
+        raise ServerError(said, status=200) from None
+    if told.get("event") == LOST:
+        raise EventsLostError(number)
+    return number, _read(Event, content) if "data" in told else None
 
 
 def _word(text: str) -> str:

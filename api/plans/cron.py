@@ -18,7 +18,9 @@ _LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days of ea
 _LOOK_AHEAD_DAYS: Final = 5 * 366  # 29 February comes within them, but for the turn of some centuries
 SKIPPED_COMES_LATER: Final = sys.version_info >= (3, 13)
 """Prefect reckons with another library from Python 3.13 on."""
-_TERM: Final = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]+))?", re.ASCII)
+_TERM: Final = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]{1,9}))?", re.ASCII)
+_NUMBER: Final = re.compile("[0-9]{1,9}")
+"""What ``int`` takes: of thousands of digits it makes no number."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class _Field:
     def _number(self, text: str) -> int:
         if text.lower() in self.words:
             return self.low + self.words.index(text.lower())
-        if not (text.isascii() and text.isdigit() and self.low <= int(text) <= self._highest):
+        if not (_NUMBER.fullmatch(text) and self.low <= int(text) <= self._highest):
             raise self._error(text)
         return int(text)
 

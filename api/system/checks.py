@@ -133,6 +133,10 @@ def webhooks(known: Sequence[Webhook]) -> Finding:
 
 def backup(last: datetime | None, now: datetime, restored: datetime | None = None) -> Finding:
     """When the last backup was made; ``restored``: when this home came out of one."""
+    if last is None and restored is not None and restored - now > SKEW_WARN:
+        return Finding(check="backup", state="warn", todo="`ballast backup FILE`, once the clock is right",
+                       said=f"none was made since this home folder was restored from one, {span(restored - now)} after "
+                            "now: the clock was put back since")
     if last is None and restored is not None:
         return Finding(check="backup", state="warn", todo="`ballast backup FILE`, by a timer at best",
                        said=f"none was made since this home folder was restored from one, {span(now - restored)} ago")

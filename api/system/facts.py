@@ -19,7 +19,7 @@ from services.bus.reload import running_pid
 from services.bus.server import check_port_free
 from services.contracts.errors import ConflictError
 from services.process.listeners import other_home, serves
-from services.process.settings import FILE_NAME, Settings, bracketed
+from services.process.settings import FILE_NAME, Settings
 
 SECRET_NAMES = (
     "*.nk", "*.key", "secrets/*", "*.db", "*.db-wal", "coordinator-former.json", "ballast.toml", "prefect-client.toml",
@@ -50,7 +50,7 @@ def ports(settings: Settings) -> Iterator[Finding]:
         yield _port(home, "the Prefect server", settings.prefect.host, settings.prefect.port,
                     lambda: prefect_answers(settings))
     if not settings.mlflow.tracking_uri:
-        at = f"http://{bracketed(settings.mlflow.host)}:{settings.mlflow.port}/health"
+        at = f"{settings.mlflow.own_url}/health"
         yield _port(home, "the MLflow server", settings.mlflow.host, settings.mlflow.port,
                     lambda: answers(at, b"OK"))
 

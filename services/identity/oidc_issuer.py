@@ -123,7 +123,7 @@ class Issuer:
             raise UnauthenticatedError(NOT_KNOWN)
         try:
             found = json.loads(body) if answer.status_code == 200 else None
-        except ValueError:
+        except (ValueError, RecursionError):  # the second: nested more deeply than JSON is read
             found = None
         if not isinstance(found, dict):
             raise self._away(f"its answer, of status {answer.status_code}, is no JSON object")

@@ -83,6 +83,11 @@ class PrefectSettings(_Section):
         default=20, ge=1, description="runs that a flows process drives at once, each a process of some 300 MB"
     )
 
+    @property
+    def own_url(self) -> str:
+        """Address of the embedded server."""
+        return f"http://{bracketed(self.host)}:{self.port}"
+
 
 class MlflowSettings(_Section):
     """The registry. With ``tracking_uri`` empty it is SQLite in the home folder; ``ballast up`` starts its pages."""
@@ -91,6 +96,11 @@ class MlflowSettings(_Section):
     artifact_root: str = ""
     host: LoopbackHost = "127.0.0.1"
     port: int = Field(default=5000, ge=1, le=65535)
+
+    @property
+    def own_url(self) -> str:
+        """Address of the embedded server's pages."""
+        return f"http://{bracketed(self.host)}:{self.port}"
 
 
 class ApiSettings(_Section):
@@ -195,7 +205,7 @@ class Settings(_Section):
     @property
     def prefect_api_url(self) -> str:
         """Prefect's API."""
-        return self.prefect.api_url or f"http://{self.prefect.host}:{self.prefect.port}/api"
+        return self.prefect.api_url or f"{self.prefect.own_url}/api"
 
     @property
     def tracking_uri(self) -> str:

@@ -127,40 +127,56 @@ def _units_tag(version: ModelVersion) -> dict[str, str]:
 def summary(entry: Any, aliases: Mapping[str, str]) -> VersionSummary:
     """Summary of an MLflow model version from its label; ``aliases`` by alias of the model.
 
-    ``ConflictError`` where the label lacks a tag.
+    ``ConflictError`` where the label lacks a tag, or has one that does not fit.
     """
     tags, number = entry.tags, str(entry.version)
+    where = f"version {number} of model {entry.name}"
     try:
         held = {field: tags[tag] for field, tag in _SUMMARY_TAGS.items()}
     except KeyError as missing:
-        raise ConflictError(
-            f"version {number} of model {entry.name} lacks the tag {missing.args[0]}: it was changed in MLflow"
-        ) from None
+        raise ConflictError(f"{where} lacks the tag {missing.args[0]}: it was changed in MLflow") from None
     scored = ("task", "loss", "f1", "mae", "coverage")
     held |= {name: tags[f"ballast.{name}"] for name in scored if f"ballast.{name}" in tags}
-    return VersionSummary.model_validate({
-        "name": entry.name, "version": number, "mlflow_run_id": entry.run_id, "worst_case_risk": _risk(tags),
-        "aliases": sorted(alias for alias, version in aliases.items() if str(version) == number), **held,
-    })
+    try:
+        return VersionSummary.model_validate({
+            "name": entry.name, "version": number, "mlflow_run_id": entry.run_id, "worst_case_risk": _risk(tags),
+            "aliases": sorted(alias for alias, version in aliases.items() if str(version) == number), **held,
+        })
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
+        tag = _SUMMARY_TAGS.get(field, f"ballast.{field}")
+        raise ConflictError(f"{where} has a tag {tag} that does not fit: it was changed in MLflow") from None
 
 
-def _risk(tags: Mapping[str, str]) -> float | None:
+def _risk(tags: Mapping[str, str]) -> str | None:
     """Worst-case risk; a label without an objective is from before the two were told apart, and names the objective."""
     from models.methods.catalogue import METHODS  # with every method, which only a version's tags need
 
     method = METHODS.get(tags["ballast.method"])
     if "ballast.objective" not in tags and not (method is not None and method.is_robust):
         return None
-    return float(tags["ballast.worst_case_risk"]) if "ballast.worst_case_risk" in tags else None
+    return tags.get("ballast.worst_case_risk")
 
 
 def model_summary(entry: Any) -> ModelSummary:
-    """Summary of an MLflow registered model that Ballast made."""
+    """Summary of an MLflow registered model that Ballast made; ``ConflictError`` where its asset type was changed."""
     held = {alias: str(version) for alias, version in entry.aliases.items()}
-    return ModelSummary(
-        name=entry.name,
-        asset_type=entry.tags[ASSET_TYPE],
-        champion=held.get(CHAMPION),
-        challenger=held.get(CHALLENGER),
-        previous_champion=held.get(PREVIOUS),
-    )
+    try:
+        return ModelSummary(
+            name=entry.name,
+            asset_type=asset_type_of(entry.name, entry.tags),
+            champion=held.get(CHAMPION),
+            challenger=held.get(CHALLENGER),
+            previous_champion=held.get(PREVIOUS),
+        )
+    except ValidationError:
+        raise ConflictError(
+            f"model {entry.name} has a name or a tag {ASSET_TYPE} that does not fit: it was changed in MLflow"
+        ) from None
+
+
+def asset_type_of(model: str, tags: Mapping[str, str]) -> str:
+    """Asset type of a model by its tags; ``ConflictError`` where they do not say it."""
+    if ASSET_TYPE not in tags:
+        raise ConflictError(f"model {model} lacks the tag {ASSET_TYPE}: it was changed in MLflow")
+    return tags[ASSET_TYPE]

@@ -35,10 +35,9 @@ class MlflowStore(MlflowConnection):
         held = self.client.get_registered_model(version.name).tags
         if held.get(labels.MANAGED) != "true":
             raise ConflictError(f"MLflow has a model {version.name} that is not Ballast's: give this one another name")
-        if held[labels.ASSET_TYPE] != version.asset_type.name:
-            raise ConflictError(
-                f"model {version.name} is for asset type {held[labels.ASSET_TYPE]}, not {version.asset_type.name}"
-            )
+        kind = labels.asset_type_of(version.name, held)
+        if kind != version.asset_type.name:
+            raise ConflictError(f"model {version.name} is for asset type {kind}, not {version.asset_type.name}")
 
     def entry(self, name: str, alias_or_version: str) -> Any:
         """MLflow's entry of a version; ``NotFoundError`` where there is none of Ballast's. One query."""
@@ -136,7 +135,7 @@ class MlflowStore(MlflowConnection):
                 path = download_artifacts(artifact_uri=address, dst_path=scratch, tracking_uri=self._uri)
             except MlflowException as error:  # which says of a file that is gone that there is no such version
                 raise UnavailableError(f"the files of {where} are gone, or their store does not answer") from error
-            text = Path(path).read_text(encoding="utf-8")
+            text = _text(Path(path))
         version = read_document(text, entry.tags.get(labels.DOCUMENT_SHA256, ""), where)
         return version.model_copy(update={"version": str(entry.version)})
 
@@ -146,7 +145,7 @@ class MlflowStore(MlflowConnection):
         if all(file.path != REPORT for file in self.client.list_artifacts(run_id)):
             return None
         with tempfile.TemporaryDirectory() as scratch:
-            text = Path(self.client.download_artifacts(run_id, REPORT, scratch)).read_text(encoding="utf-8")
+            text = _text(Path(self.client.download_artifacts(run_id, REPORT, scratch)))
         return read_report(text, version)
 
     def load_certificate(self, version: ModelVersion) -> bytes | None:
@@ -227,6 +226,11 @@ class MlflowStore(MlflowConnection):
             description=version_description(version),
             model_id=logged.model_id,
         )
+
+
+def _text(file: Path) -> str:
+    """Text of a file; what is no UTF-8 in it stands as another character, so that no digest of it is the right one."""
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _logged_model(entry: Any) -> str:

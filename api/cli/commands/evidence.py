@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from api.backend.actor import local_administrator
 from api.backend.wiring import open_backend
@@ -17,6 +18,8 @@ from services.process.command_line import add_json
 from services.process.private_files import write_whole
 from services.process.settings import Settings
 from services.verification.contradiction import verify_evidence
+
+VERDICT: Final = "verdict.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,14 +77,20 @@ def _audited(args: argparse.Namespace) -> int:
     key, folder = args.key, args.out
     case = read_case(_read(args.file))
     verdict, evidence = judged(case, audit(case, key, case.cohort.audit_every_round), public_key(key), signer(key))
-    written = folder / "verdict.json"
-    _write({folder / f"{name}.json": data for name, data in {"verdict": verdict.text(), **evidence}.items()})
+    written = folder / VERDICT
+    _write({written: verdict.text(), **{folder / _file_of(site): data for site, data in evidence.items()}})
     tell(
         args, {"file": str(written), "findings": verdict.findings},
         *(f"{each.kind}: {each.text}" for each in verdict.findings),
         f"{written} is for the coordinator; the other files show answers of the plants they name",
     )
     return 0
+
+
+def _file_of(site: str) -> str:
+    """Name of the evidence against a plant; one that is called as the verdict gets a dot, which no plant's id has."""
+    name = f"{site}.json"
+    return name if name != VERDICT else f"{site}.evidence.json"
 
 
 def _write(files: dict[Path, bytes]) -> None:

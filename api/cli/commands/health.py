@@ -38,12 +38,10 @@ PROBES: Mapping[str, Callable[[Settings], bool]] = {
         settings, settings.nats.port, listening.greets(reached_at(settings.nats.host), settings.nats.port)
     )(),
     "prefect": lambda settings: listening.of_home(
-        settings, settings.prefect.port,
-        listening.answers(f"http://{settings.prefect.host}:{settings.prefect.port}/api/health"),
+        settings, settings.prefect.port, listening.answers(f"{settings.prefect.own_url}/api/health")
     )(),
     "mlflow": lambda settings: listening.of_home(
-        settings, settings.mlflow.port,
-        listening.answers(f"http://{settings.mlflow.host}:{settings.mlflow.port}/health"),
+        settings, settings.mlflow.port, listening.answers(f"{settings.mlflow.own_url}/health")
     )(),
 }
 """How one sees of each part that it is at work, where the settings have it listen."""

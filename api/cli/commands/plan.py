@@ -90,7 +90,7 @@ def _override(text: str) -> tuple[str, bool | int | float | str]:
         raise argparse.ArgumentTypeError(f"write FIELD=VALUE, such as max_rounds=50, not {text[:60]!r}")
     try:
         read = json.loads(value)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, or a number or a depth that is not read
         return name.strip(), value
     return name.strip(), read if isinstance(read, bool | int | float) else value
 

@@ -51,7 +51,7 @@ def mlflow_url(settings: Settings) -> str:
     """Address of the registry's pages, or where the registry is; a password in the settings is not shown."""
     named = settings.mlflow.tracking_uri
     if not named:
-        return f"http://{settings.mlflow.host}:{settings.mlflow.port}"
+        return settings.mlflow.own_url
     if named.startswith(("http:", "https:")):
         return without_secrets(named)
     database = make_url(named).set(query={}).render_as_string(hide_password=True)

@@ -63,8 +63,7 @@ def start_mlflow(supervisor: Supervisor, settings: Settings) -> None:
     if settings.mlflow.tracking_uri:
         return
     make_secrets(settings)
-    host, port = settings.mlflow.host, settings.mlflow.port
-    ready = of_home(settings, port, answers(f"http://{host}:{port}/health"))
+    ready = of_home(settings, settings.mlflow.port, answers(f"{settings.mlflow.own_url}/health"))
     supervisor.start(Child("mlflow", mlflow_command(settings), ready, 120.0, mlflow_environment(settings)))
 
 

@@ -76,7 +76,8 @@ class Supervisor:
         self.stop()
 
     def start(self, child: Child) -> None:
-        """Start a child; :meth:`wait_ready` waits for it."""
+        """Start a child; :meth:`wait_ready` waits for it. A log folder that somebody took away is made anew."""
+        private_folder(self._log_folder)
         log = open(self._log_folder / f"{child.name}.log", "ab", opener=private_opener)
         log_start = log.tell()
         process = subprocess.Popen(
@@ -159,7 +160,10 @@ class Supervisor:
     def _tail(self, name: str) -> str:
         """The last words of this life of a child: its last error, where it named one, and its last line."""
         path = self._log_folder / f"{name}.log"
-        said = path.read_bytes()[self._running[name].log_start :].decode(errors="replace")
+        try:
+            said = path.read_bytes()[self._running[name].log_start :].decode(errors="replace")
+        except OSError as error:
+            return f"its log {path} cannot be read: {error.strerror}"
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         if not lines:
             return f"it said nothing (see {path})"

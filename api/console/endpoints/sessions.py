@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Match
 
 from api.backend.actor import Actor, record
-from api.console.forms import Posted, PostedBySomebody
+from api.console.forms import Posted, PostedBySomebody, said_address
 from api.console.rendering import HEADERS, page
 from api.web.attempts import TooManyAttemptsError
 from api.web.auth import CONSOLE, Reader
@@ -109,7 +109,7 @@ def _page_of_form(request: Request) -> str:
 
     So too where that page was itself the answer to a form, at an address that takes forms alone.
     """
-    sent_from = urlsplit(request.headers.get("referer", ""))
+    sent_from = said_address(request.headers.get("referer", ""))
     scope = {"type": "http", "method": "GET", "path": sent_from.path}
     read = any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
     if sent_from.netloc != request.headers.get("host") or not read:

@@ -10,7 +10,7 @@ def pages_of(settings: Settings) -> dict[str, str]:
     """Addresses of the other pages, by name, without passwords; without MLflow where its store has no pages."""
     tracking = settings.mlflow.tracking_uri
     if not tracking:
-        mlflow = f"http://{settings.mlflow.host}:{settings.mlflow.port}"
+        mlflow = settings.mlflow.own_url
     else:
         mlflow = tracking if tracking.startswith(("http://", "https://")) else ""
     found = {"MLflow": mlflow, "Prefect": settings.prefect_api_url.removesuffix("/api")}

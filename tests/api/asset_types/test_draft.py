@@ -308,6 +308,20 @@ def test_accents_are_left_out_of_names_and_their_letters_stay(tmp_path: Path) ->
     assert made.feature_names == ("oldruck", "debit") and made.class_names == ("ok", "grosser")
 
 
+def test_letters_of_a_character_that_is_a_whole_unit_stay_in_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("oil \u2103,noise \u33c8,pump \u2116 2,label\n1,2,3,bad\n2,3,1,ok\n", encoding="utf-8")
+    assert drafted(path).asset_type.feature_names == ("oil_c", "noise_db", "pump_no_2")
+
+
+@pytest.mark.parametrize("first", [-320, -308, -301, -300, -299])
+def test_readings_next_to_nothing_have_a_range_by_their_logarithms(first: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"1.5e{first + 3 * row},{row}\n" for row in range(40)))
+    feature = drafted(path, label=None, target="y").asset_type.features[0]
+    assert feature.scale == "log" and feature.low <= float(f"1.5e{first}") <= feature.low * 1.02
+
+
 def test_the_command_refuses_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["asset-type", "draft", str(tmp_path / "none.csv"), "--name", "pump"]) == 1
     captured = capsys.readouterr()

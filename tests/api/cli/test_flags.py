@@ -174,6 +174,11 @@ def test_a_field_for_one_run_is_a_number_a_truth_or_a_text(text: str, field: str
     assert found == (field, value) and type(found[1]) is type(value)
 
 
+def test_what_no_reader_of_json_takes_is_a_text() -> None:
+    for value in ("9" * 5000, "[" * 100_000):
+        assert _override(f"gap={value}") == ("gap", value)
+
+
 def test_a_version_of_a_plan_is_compared_with_the_one_before_it(shell: Any, behind: Any) -> None:
     behind.store.asset_types.add(builtin_asset_type("triplex-pump"))
     behind.store.plans.create(a_plan("nightly"))

@@ -76,3 +76,9 @@ def test_what_is_typed_twice_must_be_the_same(monkeypatch: pytest.MonkeyPatch) -
     typed[:] = ["", ""]
     with pytest.raises(InvalidInputError, match="is empty"):
         read_passphrase(None, twice=True)
+
+
+def test_a_passphrase_in_another_encoding_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, os.fsdecode(b"correct horse batt\xe9ry"))
+    with pytest.raises(InvalidInputError, match="the passphrase is not UTF-8 text"):
+        read_passphrase(None, twice=False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from email.message import Message
+from io import BytesIO
 from typing import Any
 
 import pytest
 
-from api.client import Client, EventsLostError
+from api.client import Client, EventsLostError, ServerError
 from services.contracts.access.identity import Role
 from services.contracts.history.events import Event
 from tests.api.conftest import SITES, a_plan
@@ -73,3 +75,28 @@ def test_what_happens_while_a_stream_is_cut_before_its_first_event_is_told_all_t
     monkeypatch.setattr(client, "_stream", cut_once)
     event = next(client.events("run.cancelled", plan="pumps"))
     assert event.run_id == "3" * 32 and cuts == [None, event.number - 1]
+
+
+class Told(BytesIO):
+    """A stream of events, as it is read."""
+
+    headers = Message()
+    headers["Content-Type"] = "text/event-stream"
+
+
+@pytest.mark.parametrize("text", [
+    "id: x\nevent: run.begun\ndata: {}", "id: 7\nevent: events.lost", "id: 1\ndata: {", "id: \ndata: {}",
+    "id: 2\ndata: " + "[" * 100_000, "id: " + "9" * 5000, "id: 3\ndata: {}", "id: 3\ndata: null",
+    "id: y\nevent: events.lost",
+])
+def test_a_stream_with_an_event_that_cannot_be_read_is_an_error_of_the_server(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def again(_: float) -> None:
+        raise AssertionError("the stream is asked for once more")
+
+    client = Client("http://127.0.0.1:1", "blst_", sleep=again)
+    monkeypatch.setattr(client._http, "open", lambda *_: Told(f"id: 6\n\n{text}\n\n".encode()))
+    with pytest.raises(EventsLostError if text.startswith("id: 7") else ServerError) as found:
+        next(client.events())
+    assert "\n" not in str(found.value) and len(str(found.value)) < 300

@@ -117,6 +117,8 @@ def test_terms_of_one_run_are_what_was_filled_in() -> None:
 @pytest.mark.parametrize(("sections", "wanted"), [
     ({}, {"MLflow": "http://127.0.0.1:5000", "Prefect": "http://127.0.0.1:4200"}),
     ({"mlflow": {"tracking_uri": "sqlite:////var/mlflow.db"}}, {"Prefect": "http://127.0.0.1:4200"}),
+    ({"mlflow": {"host": "::1"}, "prefect": {"host": "::1"}},
+     {"MLflow": "http://[::1]:5000", "Prefect": "http://[::1]:4200"}),
     ({"mlflow": {"tracking_uri": "https://mlflow.example"}, "prefect": {"api_url": "https://prefect.example/api"}},
      {"MLflow": "https://mlflow.example", "Prefect": "https://prefect.example"}),
     ({"mlflow": {"tracking_uri": "https://ballast:secret@mlflow.example:5443/team?key=secret"},

@@ -78,3 +78,14 @@ def test_the_plan_without_the_plant_keeps_the_others_in_proportion() -> None:
     alone = Plan.model_validate({"name": "p", "asset_type": "rig", "sites": ["a"]})
     with pytest.raises(ConflictError, match="archive it"):
         without_site(alone, "a")
+
+
+def test_a_plan_that_would_name_fewer_sites_than_it_wants_is_not_left_so() -> None:
+    """Else the enrolment would end, and each run that is to forget the plant would fail."""
+    named = {"name": "p", "asset_type": "rig", "sites": ["a", "b", "c"]}
+    with pytest.raises(ConflictError, match="wants 3 sites at least and names 2 without a.*fewer min_sites first"):
+        without_site(Plan.model_validate(named | {"min_sites": 3}), "a")
+    assert without_site(Plan.model_validate(named | {"min_sites": 2}), "a").sites == ("b", "c")
+    own = {"min_sites": 3, "site_settings": {"a": {"weight": 1}}}
+    by_type = Plan.model_validate({"name": "p", "asset_type": "rig"} | own)
+    assert without_site(by_type, "a").min_sites == 3, "others may enrol"

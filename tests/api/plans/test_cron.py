@@ -39,6 +39,13 @@ def test_schedules_that_are_none(text: str) -> None:
     assert found.value.code == "bad_cron"
 
 
+def test_digits_that_make_no_number_are_no_schedule() -> None:
+    for text in (f"*/{'9' * 5000}", "9" * 5000, "0" * 5000, f"0-{'9' * 5000}", "1" * 10, f"*/{'1' * 10}"):
+        with pytest.raises(InvalidInputError, match="is no minute"):
+            check_cron(f"{text} * * * *")
+    check_cron("000000059 */000000059 * * *")
+
+
 def terms(low: int, high: int) -> st.SearchStrategy[str]:
     number = st.integers(low, high).map(str)
     span = st.tuples(st.integers(low, high), st.integers(low, high)).map(lambda two: f"{min(two)}-{max(two)}")

@@ -134,6 +134,7 @@ ELSEWHERE, HOME = Path("/home/other"), Path("/home/b")
     (checks.backup(NOW - checks.BACKUP_AGE, NOW), "ok", "7 days old"),
     (checks.backup(None, NOW, NOW - DAY), "warn", "since this home folder was restored from one, 24 hours ago"),
     (checks.backup(NOW - DAY, NOW, NOW - 2 * DAY), "ok", "24 hours old"),
+    (checks.backup(None, NOW, NOW + DAY), "warn", "restored from one, 24 hours after now: the clock was put back"),
 ])
 def test_what_is_on_the_edge(finding: Finding, state: str, said: str) -> None:
     hold(finding, state, said)

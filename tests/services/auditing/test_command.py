@@ -12,7 +12,8 @@ import pytest
 
 from api.cli.main import main
 from services.auditing.verdict import read_verdict
-from tests.services.auditing.conftest import LIAR, halved
+from tests.attacks.cohort import Cohort
+from tests.services.auditing.conftest import LIAR, false_case, halved, problems
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +63,21 @@ def test_an_audit_from_files(cohort: Any, tmp_path: Path, capsys: pytest.Capture
     (out / f"{LIAR}.json").write_text((out / f"{LIAR}.json").read_text().replace('"round": 1,', '"round": 7,'))
     code, text = said(capsys, "verify", out / f"{LIAR}.json")
     assert code == 1 and "not signed by the key that the site enrolled" in text
+
+
+def test_a_plant_that_is_called_as_the_verdict_takes_the_place_of_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else nobody could convict it: its evidence would stand where the verdict against it belongs."""
+    named = {"verdict" if site == LIAR else site: problem for site, problem in problems().items()}
+    plants = Cohort(named, tmp_path, liar="verdict", lie=halved)
+    while not plants.round():
+        pass
+    file, out = tmp_path / "case.json", tmp_path / "found"
+    file.write_text(false_case(plants).model_dump_json())
+    code, text = said(capsys, "audit", file, "--key", plants.files["auditor"], "--out", out)
+    assert code == 0, text
+    verdict = read_verdict((out / "verdict.json").read_bytes(), plants.auditor, plants.cohort)
+    assert set(verdict.convicted) == {"verdict"}
+    code, text = said(capsys, "verify", out / "verdict.evidence.json")
+    assert code == 0 and text.startswith("proven: verdict lied in run")

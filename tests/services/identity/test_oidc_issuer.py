@@ -107,3 +107,13 @@ def test_the_issuers_authority_is_the_one_of_the_settings(
     asked_of(issuer, ca_file=tmp_path / "ca.pem").metadata()
     asked_of(issuer).metadata()
     assert trusted == [str(tmp_path / "ca.pem"), None]
+
+
+def test_an_answer_that_is_nested_without_end_is_none(issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.identity.oidc_issuer.json.loads", deep)
+    with pytest.raises(UnavailableError, match="of status 200, is no JSON object"):
+        asked_of(issuer).metadata()
+
+
+def deep(_: bytes) -> None:
+    raise RecursionError

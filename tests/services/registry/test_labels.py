@@ -14,10 +14,12 @@ from services.contracts.machines.target import Target
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.registry.labels import (
+    ASSET_TYPE,
     LONGEST_TAG,
     RESERVED_NAMES,
     check_known_name,
     check_new_name,
+    model_summary,
     summary,
     units,
     version_tags,
@@ -54,6 +56,25 @@ def test_a_label_without_a_tag_is_said_to_be_changed(tag: str) -> None:
     del tags[tag]
     with pytest.raises(ConflictError, match=f"version 3 of model pump lacks the tag {tag}"):
         summary(SimpleNamespace(name="pump", version="3", run_id="r", tags=tags), {})
+
+
+@pytest.mark.parametrize(("tag", "text"), [
+    ("ballast.run_id", "another"), ("ballast.gap", "small"), ("ballast.rounds", "1.5"), ("ballast.f1", ""),
+    ("ballast.created_at", "today"), ("ballast.worst_case_risk", "low"), ("ballast.task", "guessing"),
+])
+def test_a_label_with_a_tag_that_does_not_fit_is_said_to_be_changed(tag: str, text: str) -> None:
+    tags = version_tags(a_version(KIND, np.zeros((1, 2)), f1=0.9), "") | {tag: text}
+    with pytest.raises(ConflictError, match=f"version 3 of model pump has a tag {tag} that does not fit: it was"):
+        summary(SimpleNamespace(name="pump", version="3", run_id="r", tags=tags), {})
+
+
+@pytest.mark.parametrize(("tags", "said"), [({}, "lacks the tag"), ({ASSET_TYPE: "Pump 7"}, "that does not fit")])
+def test_a_model_whose_asset_type_was_changed_is_said_to_be_so(tags: dict[str, str], said: str) -> None:
+    with pytest.raises(ConflictError, match=f"model pump .*{said}.*was changed in MLflow"):
+        model_summary(SimpleNamespace(name="pump", tags=tags, aliases={}))
+    entry = SimpleNamespace(name="pump", tags={ASSET_TYPE: "rig"}, aliases={"champion": 3, "previous-champion": "2"})
+    found = model_summary(entry)
+    assert (found.asset_type, found.champion, found.challenger, found.previous_champion) == ("rig", "3", None, "2")
 
 
 def test_the_target_has_a_unit_where_it_is_estimated() -> None:

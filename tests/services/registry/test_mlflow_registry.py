@@ -260,6 +260,9 @@ def test_a_changed_document_is_not_loaded(
     document.write_text(text.replace('"rounds": 3', '"rounds": 4'))
     with pytest.raises(ConflictError, match="was changed since it was registered"):
         registry.get(name, "1")
+    document.write_bytes(text.encode().replace(b'"rounds"', b'"\xf2ounds"'))  # a bit that a disk turned
+    with pytest.raises(ConflictError, match="was changed since it was registered"):
+        registry.get(name, "1")
 
 
 def test_files_that_are_gone_are_no_version_that_never_was(

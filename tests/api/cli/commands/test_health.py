@@ -65,7 +65,8 @@ def test_a_part_is_asked_at_its_port_and_has_to_be_of_this_home(host: Host, tmp_
 @pytest.mark.parametrize(("part", "listens", "asked"), [
     ("nats", "192.168.0.7", "192.168.0.7:4301"), ("nats", "0.0.0.0", "127.0.0.1:4301"),
     ("nats", "::", "127.0.0.1:4301"), ("prefect", "localhost", "http://localhost:4302/api/health"),
-    ("mlflow", "127.0.0.2", "http://127.0.0.2:5101/health"),
+    ("mlflow", "127.0.0.2", "http://127.0.0.2:5101/health"), ("mlflow", "::1", "http://[::1]:5101/health"),
+    ("prefect", "::1", "http://[::1]:4302/api/health"),
     ("api", "192.168.0.7", "https://192.168.0.7:8101/readyz"), ("api", "0.0.0.0", "https://127.0.0.1:8101/readyz"),
 ])
 def test_a_part_is_asked_where_the_settings_have_it_listen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -61,6 +62,27 @@ def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
         assert alive(second)
     assert not alive(second)
     assert told == ["sleeper ended (exit code -9); starting it again"]
+
+
+def test_a_log_folder_that_somebody_took_away_ends_nothing(tmp_path: Path) -> None:
+    folder, told = tmp_path / "logs", list[str]()
+    with Supervisor(folder, told.append) as supervisor:
+        supervisor.start(Child("sleeper", SLEEP, said(folder / "sleeper.log", "awake")))
+        supervisor.wait_ready("sleeper")
+        first = process_id(supervisor)
+        shutil.rmtree(folder)
+        with pytest.raises(UnavailableError, match=r"in 0 s: its log .*sleeper.log cannot be read: No such file"):
+            supervisor._running["sleeper"].child = Child("sleeper", SLEEP, lambda: False, 0.0)
+            supervisor.wait_ready("sleeper")
+        os.kill(first, signal.SIGKILL)
+
+        def another() -> bool:
+            supervisor.tend()
+            return process_id(supervisor) != first
+
+        wait_until(another, "second sleeper")
+        wait_until(said(folder / "sleeper.log", "awake"), "its log")
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_child_that_does_not_end_when_it_is_told_to_is_killed(
