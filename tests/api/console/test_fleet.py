@@ -115,6 +115,11 @@ def test_figures_of_the_plants_are_those_of_the_model_that_was_asked_for(
     assert "?model=pumps#plants\" aria-current" in person.get("/console?model=nothing").text, "the first by name"
 
 
+def test_plants_have_the_names_that_the_pages_of_the_model_give_them(world: Any) -> None:
+    found, names = fleet.fleet(world.backend, "pumps", NOW, real=False), world.backend.pseudonyms
+    assert {row.name for row in found.plants} == {names.name("pumps", row.site.site_id) for row in found.plants}
+
+
 def test_a_run_without_a_round_hides_nothing_of_what_plants_told(world: Any) -> None:
     """One that has just begun, and one that found too few plants a week ago."""
     runs = world.backend.store.runs

@@ -113,6 +113,8 @@ def test_a_plants_key_that_nobody_gave_it_is_told(backend: Backend, tmp_path: Pa
         assert told == "the key of site plant-1 is not the one of the audit trail"
         forged(backend, "UPDATE sites SET public_key = :second, former_key = :first", first=first, second=second)
     assert said(backend) == ""
+    told = forged(backend, "UPDATE sites SET public_key = :key, status = 'suspended'", key=thief)
+    assert told == "the key of site plant-1 is not the one of the audit trail", "it is let in once it is activated"
     sites.remove(backend, local_administrator(), "plant-1", "gone")
     assert said(backend) == ""
     assert "plant-1" in forged(backend, "UPDATE sites SET status = 'active'")

@@ -32,6 +32,8 @@ def test_a_test_message_says_how_it_was_taken(world: Any, receiver: Receiver) ->
 def test_who_changes_webhooks_and_why_is_noted_and_what_changes_nothing_is_not(world: Any) -> None:
     trail, kinds = world.backend.store.audit, ["run.failed", "run.begun", "run.failed"]
     one, other = (add(world, f"https://watch.example.com/{name}", kinds=kinds)["webhook"] for name in "ab")
+    added = trail.list_events(action="webhook.add", limit=2)
+    assert [(each.before, each.after["url"]) for each in added] == [(None, other["url"]), (None, one["url"])]
     assert one["kinds"] == kinds[:2] and one["created_by"] == trail.list_events(limit=1)[0].actor
 
     def asked(method: str, path: str, reason: str) -> None:

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from services.contracts.history.run import ExcludedSite, RoundPoint, RoundRecord, Run
+from services.contracts.problems.coupling import Coupling
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.report import GateResult
@@ -129,6 +130,15 @@ def test_what_the_method_says_and_the_convex_part_are_on_the_page(version: Model
     assert (report.certificate.note, report.certificate.convex_part) == (told.note, part)
     found = parse(report_page(report)).text
     assert "phi <0.2>: need not close" in found and "from 0.2 to 0.25, relative gap 0.2: tells a critical" in found
+
+
+def test_what_is_proven_of_planes_before_their_coupling_is_said_of_those(version: ModelVersion, run: Run) -> None:
+    found = {"objective": 0.2, "before": 0.3, "at_least": 0.1, "rounds": 2}
+    coupling = Coupling(matrix=((1.0, 0.0), (0.0, 1.0)), offsets=(0.0, 0.0), **found)
+    for made, said in ((None, "it is at most"), (coupling, "that of the planes before their coupling is at most")):
+        report = model_report(version, run, ())
+        certificate = report.certificate.model_copy(update={"coupling": made})
+        assert f" s) {said}" in " ".join(parse(report_page(report.model_copy(update={"certificate": certificate}))).text.split())
 
 
 @pytest.mark.parametrize("network", [None, {"hidden": 3}])

@@ -39,3 +39,12 @@ def test_a_candidate_says_its_lift_and_the_segments_of_splines(lift: LiftSpec | 
 
 def test_terms_that_were_not_tuned_have_no_section() -> None:
     assert tuning_section(None, "hinge") == ""
+
+
+def test_a_bar_is_one_standard_error_to_either_side_and_the_chosen_one_is_filled() -> None:
+    first, second = a_curve().candidates
+    sure = second.model_copy(update={"standard_error": 0.01})
+    drawn = tuning_section(a_curve().model_copy(update={"candidates": (first, sure)}), "hinge")
+    assert '<line x1="251.0" y1="18" x2="251.0" y2="18"' in drawn, "nothing is known of its error"
+    assert '<line x1="546.2" y1="36" x2="611.8" y2="36"' in drawn
+    assert 'cx="251.0" cy="18" r="4" fill="white"' in drawn and 'cx="579.0" cy="36" r="4" fill="black"' in drawn
