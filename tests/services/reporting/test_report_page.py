@@ -138,7 +138,8 @@ def test_what_is_proven_of_planes_before_their_coupling_is_said_of_those(version
     for made, said in ((None, "it is at most"), (coupling, "that of the planes before their coupling is at most")):
         report = model_report(version, run, ())
         certificate = report.certificate.model_copy(update={"coupling": made})
-        assert f" s) {said}" in " ".join(parse(report_page(report.model_copy(update={"certificate": certificate}))).text.split())
+        shown = parse(report_page(report.model_copy(update={"certificate": certificate}))).text
+        assert f" s) {said}" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("network", [None, {"hidden": 3}])
