@@ -80,10 +80,10 @@ def test_the_own_flip_cost_is_that_of_the_own_risk(version: ModelVersion, rows: 
         verify_model._own_part(version, own_site(plans, 0.02), rows)
 
 
-def certificate_of(offset: float, slope: np.ndarray) -> CertificateFile:
-    """One cut of plant-1."""
+def certificate_of(offset: float, slope: np.ndarray, risk: float) -> CertificateFile:
+    """One cut of plant-1, and its risk."""
     head = Head(
-        weights=WEIGHTS[0], risks=np.array([0.4]), mixture=np.ones(1), site=np.zeros(1, dtype=np.intp),
+        weights=WEIGHTS[0], risks=np.array([risk]), mixture=np.ones(1), site=np.zeros(1, dtype=np.intp),
         offset=np.array([offset]), slope=slope[np.newaxis], norm_weight=np.zeros(1), swing=np.zeros((1, 0)),
         multipliers=np.ones(1), around=np.zeros(1), upper=0.4, lower=0.39,
     )
@@ -100,7 +100,7 @@ def test_a_tangent_of_the_own_risk_is_a_cut_and_one_just_above_it_is_none(versio
         (risk_at(rows, WEIGHTS + step * each) - risk_at(rows, WEIGHTS - step * each)) / (2.0 * step)
         for each in np.eye(WEIGHTS.size)[:, np.newaxis]
     ])
-    tangent = certificate_of(risk - float(slope @ WEIGHTS[0]), slope)
+    tangent = certificate_of(risk - float(slope @ WEIGHTS[0]), slope, risk)
     assert verify_model._own_cuts(tangent, version, own_site(risk), rows).startswith("checked")
     (head,) = tangent.heads
     above = replace(tangent, heads=(replace(head, offset=head.offset + 1e-4),))
