@@ -97,16 +97,20 @@ class Server:
             raise EnrolmentError(f"the server's certificate does not fit ({error.verify_message})") from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             connection.close()
-            # Of a name with two dots in a row, or a part of more than 63 letters.
-            why = OSError(0, "no host has such a name") if isinstance(error, UnicodeError) else error
-            if self.proxy is not None:
-                raise self.proxy.failure(why, f"{self.host}:{self.port}") from None
-            reason = f"{self.host}:{self.port} ({getattr(why, 'strerror', None) or type(why).__name__})"
-            raise UnavailableError(f"no server answers at {reason}; nothing was sent") from None
+            raise self._unanswered(error) from None
         except EnrolmentError:
             connection.close()
             raise
         return connection
+
+    def _unanswered(self, error: Exception) -> UnavailableError:
+        """Why nobody answered; a frame that kept the error would keep what a proxy had opened."""
+        if isinstance(error, UnicodeError):  # of a name with two dots in a row, or a part of more than 63 letters
+            error = OSError(0, "no host has such a name")
+        if self.proxy is not None:
+            return self.proxy.failure(error, f"{self.host}:{self.port}")
+        reason = f"{self.host}:{self.port} ({getattr(error, 'strerror', None) or type(error).__name__})"
+        return UnavailableError(f"no server answers at {reason}; nothing was sent")
 
     def _connection(self) -> http.client.HTTPConnection:
         if not self.encrypted:
