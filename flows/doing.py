@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from flows.steps import step
 from flows.wiring import FlowContext
-from services.contracts.errors import UnavailableError
 from services.contracts.history.run import Run
+from services.coordinator.run_state.doing import tell_doing
 
-LOG = logging.getLogger("ballast.flows")
 DOING: Final = {
     "join": "asking who is there",
     "train": "training",
@@ -31,13 +29,5 @@ async def told_step(
     context: FlowContext, run: Run, name: str, work: Callable[[], Awaitable[Answer]], waits: tuple[float, ...] = ()
 ) -> Answer:
     """Tell, and do the step as :func:`flows.steps.step` does."""
-    tell(context, run, DOING[name])
+    tell_doing(context.store.runs, run.run_id, DOING[name])
     return await step(name, work, waits)
-
-
-def tell(context: FlowContext, run: Run, doing: str) -> None:
-    """Say what a run does now; where the store has no time for that the run goes on."""
-    try:
-        context.store.runs.set_doing(run.run_id, doing)
-    except UnavailableError as error:
-        LOG.warning("run %s: what it does is not told: %s", run.run_id, error)

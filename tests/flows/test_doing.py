@@ -12,6 +12,7 @@ import pytest
 
 from flows import doing, retrain
 from services.contracts.errors import ConflictError, UnavailableError
+from services.coordinator.run_state.doing import tell_doing
 
 
 @pytest.mark.parametrize("away", [False, True])
@@ -42,9 +43,9 @@ def test_what_else_the_store_says_ends_the_step() -> None:
     def set_doing(*_: str) -> None:
         raise ConflictError("no such run")
 
-    context: Any = SimpleNamespace(store=SimpleNamespace(runs=SimpleNamespace(set_doing=set_doing)))
+    runs: Any = SimpleNamespace(set_doing=set_doing)
     with pytest.raises(ConflictError):
-        doing.tell(context, SimpleNamespace(run_id="r1"), "training")  # type: ignore[arg-type]
+        tell_doing(runs, "r1", "training")
 
 
 def test_every_step_of_the_flow_has_its_words() -> None:

@@ -13,7 +13,6 @@ from models.basics import FloatArray
 from models.cohorts.dealing import cohort_problem
 from models.methods.catalogue import check_parameters, get_method
 from models.one_vs_rest import OneVsRestServer
-from services.contracts.errors import UnavailableError
 from services.contracts.history.run import Exchange, Run, SiteAnswer, SiteTermsRecord
 from services.contracts.machines.asset_type import AssetType
 from services.contracts.plans.plan import Plan
@@ -22,6 +21,7 @@ from services.contracts.problems.training_spec import TrainingSpec
 from services.coordinator.asking.poll import Poll, Question, poll
 from services.coordinator.asking.ports import RunStore, SiteTransport
 from services.coordinator.round_loop.summed_rounds import RETRY_SECONDS, SummedRounds
+from services.coordinator.run_state.doing import tell_doing
 from services.coordinator.run_state.noisy_sums import noise_plan, server_half
 from services.coordinator.run_state.refusals import is_final, who_and_why
 from services.coordinator.run_state.run_errors import RunCancelledError, TooFewSitesError
@@ -158,12 +158,9 @@ class RunParts:
             raise RunCancelledError("an operator cancelled the run")
 
     def tell(self, run: Run, doing: str) -> None:
-        """Say what the run does now, to who looks at it; where the store has no time for that it goes on."""
+        """Say what the run does now, to who looks at it, and in the log."""
         LOG.info("run %s: %s", run.run_id, doing)
-        try:
-            self.store.set_doing(run.run_id, doing)
-        except UnavailableError as error:
-            LOG.warning("run %s: what it does is not told: %s", run.run_id, error)
+        tell_doing(self.store, run.run_id, doing)
 
 
 def sites_needed(plan: Plan) -> int:
