@@ -20,7 +20,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.versions.version_facts import Confusion, ConvexPart, PlantFreshness, ReusedCuts, SiteScore
 from services.coordinator.run_state.evaluation import Evaluation
 from services.coordinator.run_state.noisy_sums import promise
-from services.coordinator.run_state.terms import cohorts_of, shared_spec
+from services.coordinator.run_state.terms import cohorts_of, mixture_of, shared_spec
 from services.coordinator.run_state.training_state import TrainedModel
 
 
@@ -34,7 +34,7 @@ def model_version(
     evaluation = evaluation if plan.spec.loss.has_ball else without_risks(evaluation)
     version = ModelVersion(
         name=plan.name, run_id=run.run_id, plan=plan.name, method=plan.method, asset_type=asset_type,
-        spec=shared_spec(plan, asset_type), mixture=plan.mixture, weights=trained.weights, rounds=trained.rounds,
+        spec=shared_spec(plan, asset_type), mixture=mixture_of(plan), weights=trained.weights, rounds=trained.rounds,
         certified_gap=certificate.gap, absolute_gap=trained.absolute_gap, objective=certificate.upper,
         objective_name=method.objective, lower_bound=certificate.lower, fresh_weight=certificate.fresh_weight,
         worst_case_risk=evaluation.worst_case_risk if math.isfinite(evaluation.worst_case_risk) else None,

@@ -104,7 +104,7 @@ METHODS: Final[Mapping[str, Method]] = {
         Method(
             "drfa-exact", _NO_BALL, WorstSiteServer(True, ball=False), _PROX_BUNDLE,
             "no ball at the sites, any mixture of them: the problem of DRFA, exactly", _PROX,
-            ignores_radius=True, objective="loss of the worst site, without a ball at the sites",
+            ignores_radius=True, over_sites="every", objective="loss of the worst site, without a ball at the sites",
         ),
         Method(
             "wafl", WaflSite(), WaflServer(), _BUNDLE, "one ball around the mixture of all sites: WAFL, exactly",

@@ -18,9 +18,12 @@ from models.cuts.carried_proof import CarriedProof
 from models.cuts.contradiction import Contradiction
 from models.losses.base import Loss
 from models.problem import Certificate, ServerProblem, SiteProblem, Status
+from models.site_ambiguity.ball import WHOLE_SIMPLEX, MixtureBall
 
 StateT = TypeVar("StateT")
 SupportKind = Literal["unbounded", "box", "polytope"]
+OverSites = Literal["stated", "stated or every", "every"]
+"""Mixtures that a method reckons with: those of the ball stated, all where none is stated, or all."""
 NO_PARAMETERS: Final[Mapping[str, float]] = MappingProxyType({})
 """For methods whose answers look alike whatever their parameters."""
 LOCAL_BUNDLE: Final = "local bundle of exact cuts"
@@ -215,6 +218,7 @@ class Method:
     ``needs_smooth_loss``: its steps rest on gradients that change continuously.
     ``needs_unbounded``: it trains without a support of the features only.
     ``supports_mixture``: it can train against the worst mixture of the sites, not only with fixed weights.
+    ``over_sites``: the mixtures that it reckons with (:meth:`ball_over_sites`).
     ``on_sums``: with fixed weights its server half uses the answers only in sums, so a cohort of plants, by the
     weighted mean of their answers, may stand where it has a site (``models.cohorts``).
     ``check``: refuses parameters that do not go together, each of them within its range.
@@ -229,6 +233,7 @@ class Method:
     trusts_labels: bool = False
     objective: str = WORST_CASE
     supports_mixture: bool = True
+    over_sites: OverSites = "stated"
     ignores_radius: bool = False
     needs_smooth_loss: bool = False
     needs_unbounded: bool = False
@@ -239,6 +244,11 @@ class Method:
     def is_robust(self) -> bool:
         """Whether it minimises the worst-case risk that the problem states."""
         return self.objective == WORST_CASE
+
+    def ball_over_sites(self, stated: MixtureBall) -> MixtureBall:
+        """The ball over the sites of whose worst mixture its bounds are, where a plan states ``stated``."""
+        every = self.over_sites == "every" or (self.over_sites == "stated or every" and stated.radius == 0)
+        return WHOLE_SIMPLEX if every else stated
 
     def place(self, support: SupportKind) -> SupportKind:
         """The support that counts: none where nothing is moved."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from html import escape
 
 from services.contracts.plain_words import counted
-from services.contracts.plans.plan import MixtureSpec
 from services.contracts.problems.lift import LiftSpec
 from services.contracts.problems.support import support_name
 from services.contracts.problems.training_spec import RadiusRule
@@ -102,7 +101,7 @@ def _certificate(report: ModelReport) -> str:
         *_ball(report),
         ("what the coordinator saw", _seen(report.certificate)),
         ("noise on the sums", _noise(report.certificate)),
-        ("ball around the sites' weights", _mixture(report.certificate.mixture)),
+        ("ball around the sites' weights", report.certificate.mixture.words),
         ("confidence of the mixture", _confidence(report.certificate)),
         ("lift", _lift(spec.lift)),
         *([("ball", spec.ball_words)] if spec.ball_words else []),
@@ -177,12 +176,6 @@ def _noise(certificate: CertificateReport) -> str:
         f"over {counted(noise.rounds, 'round')}; the bounds hold with probability "
         f"{figure(noise.confidence)}, the lower one for weights of a norm up to {figure(noise.within)}"
     )
-
-
-def _mixture(mixture: MixtureSpec) -> str:
-    if mixture.radius == 0:
-        return "none: the weights are trusted"
-    return f"{mixture.norm}, radius {figure(mixture.radius)}: the risk is that of the worst mixture in it"
 
 
 def _rule(rule: RadiusRule) -> str:

@@ -16,7 +16,7 @@ from models.geometry.supports import BoxSupport
 from models.methods.catalogue import METHODS
 from models.problem import RobustSpec, SiteProblem
 from models.simulation.federation import train
-from models.site_ambiguity.ball import MixtureBall, worst_mixture
+from models.site_ambiguity.ball import WHOLE_SIMPLEX, MixtureBall, worst_mixture
 from services.contracts.errors import BallastError
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
@@ -94,6 +94,7 @@ def test_a_plan_with_each_method_ends_with_a_certificate_around_the_optimum(
         assert trained.certificate.lower <= trained.certificate.upper
     else:
         check_bracket(works, plan, run, trained, MixtureBall("l2", 2.0) if method in WORST_SITE else None)
+    assert version.mixture.ball == (WHOLE_SIMPLEX if method in WORST_SITE else MixtureBall("l2", 0.0))
     assert sum(site.worst_weight for site in version.sites) == pytest.approx(1.0)
     if method.startswith("level-bundle"):
         assert trained.certificate.gap <= 1e-3 or method == "level-bundle-plain"

@@ -47,6 +47,9 @@ PLANS: dict[str, dict[str, Any]] = {
     "boxed": {"spec": {"support": "sensor_ranges", "transport_norm": "linf"}},
     "mixed": {"mixture": {"norm": "l2", "radius": 0.2}},
     "worst": {"method": "afl"},
+    "any": {"method": "drfa", "max_rounds": 20},
+    "any-in": {"method": "drflm", "max_rounds": 20, "mixture": {"norm": "l2", "radius": 0.2}},
+    "worst-plant": {"method": "drfa-exact"},
     "summed": {"reveal": "sums", "method": "cohort-bundle", "parameters": {"questions": 2}},
     "bent": {"spec": {"lift": {"kind": "spline", "segments": 4}}},
     "together": {"spec": {"lift": {"kind": "products", "features": ["flow", "pressure"], "segments": 3}}},
@@ -80,7 +83,7 @@ def test_a_registered_version_is_proven_from_its_files(
     assert ("\nchecked: the own worst-case risk" in said) == (name not in ("summed", "soft"))
     assert ("not checked: the own risk; the version was trained without a ball" in said) == (name == "soft")
     assert ("checked: the own cuts lie below the own risk at 10 weights" in said) == (
-        name not in ("worst", "summed", "soft"))
+        name not in ("worst", "any", "any-in", "worst-plant", "summed", "soft"))
     assert ("1 cohort, sums over 3 plants" in said) == (name == "summed")
     document = json.loads((tmp_path / "files" / "model.json").read_text())
     for changed in (document["weights"][::-1], [[*row[:-1], row[-1] + 1e-6] for row in document["weights"]]):

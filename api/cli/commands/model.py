@@ -132,10 +132,9 @@ def _as_told(found: VersionDetail, name: str) -> object:
 def _scores(found: VersionDetail) -> list[tuple[str, object]]:
     """What a version is for and how it scored on the held-out parts."""
     seen = "masked sums over cohorts of sites" if found.reveal == "sums" else "the answers of each site"
-    mixture = f"{found.mixture.norm}, radius {found.mixture.radius:g}" if found.mixture.radius else "none"
     shown: list[tuple[str, object]] = [
         ("task", found.task), ("loss", str(found.spec.loss)), ("the coordinator saw", seen),
-        ("ball around the weights", mixture),
+        ("ball around the weights", found.mixture.words),
     ]
     if found.noise is not None:
         promised = ("epsilon", "delta", "confidence", "within")

@@ -70,10 +70,8 @@ def certificate_words(version: ModelVersion) -> Iterator[str]:
         yield f"Every plant answered {where}."
     yield f"In the rounds the coordinator saw {REVEALED[version.reveal]}."
     if version.mixture.radius > 0:
-        yield (
-            f"The risk is that of the worst mix of plants within {version.mixture.radius:g} "
-            f"({version.mixture.norm}) of their weights."
-        )
+        within = f"within {version.mixture.radius:g} ({version.mixture.norm}) of their weights"
+        yield f"The risk is that of the worst mix of plants{'' if version.mixture.is_every else ' ' + within}."
     if version.radii_are_estimates:
         yield "Some radii aim at a confidence and prove none: they are estimates."
     if version.mixture_confidence is not None:

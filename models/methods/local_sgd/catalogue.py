@@ -82,6 +82,7 @@ def local_method(
     return Method(
         name, site, server(rule, site), parameters, summary, "exact mean loss and gradient, then gradient steps",
         objective=objective, supports_mixture=server is WorstMixtureServer, ignores_radius=True,
+        over_sites="stated or every" if server is WorstMixtureServer else "stated",
         needs_smooth_loss=controlled, check=check_steps if controlled else None, on_sums=on_sums,
     )
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from models.basics import ProblemError
 from models.conformal.coverage import asked_level
-from models.site_ambiguity.ball import MixtureBall, MixtureNorm
+from models.site_ambiguity.ball import WHOLE_SIMPLEX, MixtureBall, MixtureNorm
 from services.contracts.base import Contract, Slug
 from services.contracts.errors import InvalidInputError
 from services.contracts.evaluation.calibration import COVERAGE, Coverage, Over
@@ -42,6 +42,19 @@ class MixtureSpec(Contract):
     def ball(self) -> MixtureBall:
         """The ball as the mathematics takes it."""
         return MixtureBall(self.norm, self.radius)
+
+    @property
+    def is_every(self) -> bool:
+        """Whether every mix of sites lies in it, whatever their weights: no two are farther apart than 2."""
+        return self.radius >= WHOLE_SIMPLEX.radius
+
+    @property
+    def words(self) -> str:
+        """The ball in a few words."""
+        if self.radius == 0:
+            return "none: the weights are trusted"
+        within = "every mix of sites" if self.is_every else f"{self.norm}, radius {self.radius:.4g}"
+        return f"{within}: the risk is that of the worst one in it"
 
 
 class SiteSettings(Contract):

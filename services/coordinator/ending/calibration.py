@@ -15,6 +15,7 @@ from models.losses.regression import Pinball
 from services.contracts.evaluation.calibration import COVERAGE, ROWS, Calibration, CountedRows, Kind
 from services.contracts.history.run import Run
 from services.contracts.plans.plan import Plan
+from services.coordinator.run_state.terms import mixture_of
 
 NO_COUNTS = "no plant counted its held-out rows: the policies do not allow it, or the agents are of before"
 
@@ -79,7 +80,7 @@ def _held(
     def over(parts: list[FloatArray]) -> FloatArray:
         stacked = np.stack(parts)
         return held_by_all(stacked) if every else held_by_mixtures(
-            stacked, centre / centre.sum(), run.plan.mixture.ball
+            stacked, centre / centre.sum(), mixture_of(run.plan).ball
         )
 
     errors = counted["error"]

@@ -15,7 +15,7 @@ from models.site_ambiguity.ball import worst_mixture
 from services.contracts.evaluation.scores import COVERAGE_CONFIDENCE, REGRESSION_SUMS, added
 from services.contracts.history.run import Run, SiteAnswer
 from services.contracts.plans.plan import Plan
-from services.coordinator.run_state.terms import cohorts_of
+from services.coordinator.run_state.terms import cohorts_of, mixture_of
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,9 @@ class Evaluation:
 
     ``confusion`` : counts (C, C) of a classification. ``sums`` : those of a regression, ``scores.REGRESSION_SUMS``.
     ``loss`` : mean training loss, the heads summed. ``risk`` : exact worst-case risk over the site's ball at the
-    weights, the heads summed. ``worst_case_risk`` : that of the worst mixture in the plan's ball, whatever the method
-    minimised, infinite where it is not known; ``worst_weights`` : the mixture, the mean over the heads.
+    weights, the heads summed. ``worst_case_risk`` : that of the worst mixture in the ball of
+    ``terms.mixture_of``, whatever the method minimised, infinite where it is not known; ``worst_weights`` : the
+    mixture, the mean over the heads.
     ``all_confusion`` and ``all_sums`` : counts and sums over all sites, those that told none of their own among them.
     ``convicted`` : accounts of the sites whose risks contradict what they answered in the rounds, and ``evidence``
     files against them; the model is to be trained on without them. ``note`` : which cohorts' scores do not count.
@@ -72,7 +73,7 @@ class Scores:
     together: ScoresOnSums | None = None
 
     def worst_risk(self, run: Run, otherwise: float) -> tuple[float, dict[str, float]]:
-        """Risk of the worst mixture in the plan's ball, and the mixture; ``otherwise`` where it is not known."""
+        """Risk of the worst mixture in the ball, and the mixture; ``otherwise`` where it is not known."""
         if self.together is None:
             return worst_over_sites(run, {site: each["risk"] for site, each in self.own.items()}, otherwise)
         shares = {site.site_id: site.weight for site in run.members}
@@ -117,14 +118,14 @@ def _sums(scores: Arrays) -> dict[str, float]:
 
 
 def worst_over_sites(run: Run, risks: Mapping[str, FloatArray], otherwise: float) -> tuple[float, dict[str, float]]:
-    """Risk of the worst mixture in the plan's ball from the risks (K,) of all sites, each head with its own mixture.
+    """Risk of the worst mixture in the ball from the risks (K,) of all sites, each head with its own mixture.
 
     Where a site's risk is missing: ``otherwise``, and no mixture.
     """
     names = [site.site_id for site in run.members]
     if any(name not in risks for name in names):
         return otherwise, {}
-    centre, ball = np.array([site.weight for site in run.members]), run.plan.mixture.ball
+    centre, ball = np.array([site.weight for site in run.members]), mixture_of(run.plan).ball
     heads = [worst_mixture(head, centre, ball) for head in np.stack([risks[name] for name in names], axis=1)]
     shares = np.mean([head.weights for head in heads], axis=0)
     return sum(head.value for head in heads), dict(zip(names, shares.tolist(), strict=True))

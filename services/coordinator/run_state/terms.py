@@ -12,7 +12,7 @@ from models.problem import ServerProblem, SiteTerms
 from services.contracts.errors import InvalidInputError
 from services.contracts.history.run import Run, SiteTermsRecord
 from services.contracts.machines.asset_type import AssetType
-from services.contracts.plans.plan import Plan, check_weights
+from services.contracts.plans.plan import MixtureSpec, Plan, check_weights
 from services.contracts.problems.all_scores import joint_loss, objective_of
 from services.contracts.problems.lift import lifted_size, numbered, pinned
 from services.contracts.problems.training_spec import RadiusRule, TrainingSpec
@@ -85,8 +85,14 @@ def server_problem(run: Run, asset_type: AssetType) -> ServerProblem:
         transport_norm=plan.spec.transport_norm,
         fit_intercept=plan.spec.fit_intercept and objective is None and joint is None,
         gap=plan.gap, absolute_gap=plan.absolute_gap, parameters=check_parameters(method, plan.parameters),
-        mixture=plan.mixture.ball, box=method.place(plan.spec.support_kind) == "box",
+        mixture=mixture_of(plan).ball, box=method.place(plan.spec.support_kind) == "box",
     )
+
+
+def mixture_of(plan: Plan) -> MixtureSpec:
+    """The ball over the plants that the plan's method reckons with: its own, or every mixture of them."""
+    ball = get_method(plan.method).ball_over_sites(plan.mixture.ball)
+    return MixtureSpec(norm=ball.norm, radius=ball.radius)
 
 
 def check_asked(plan: Plan, asked: Iterable[str]) -> None:

@@ -40,6 +40,7 @@ def test_the_worst_mix_of_plants_is_said_where_the_weights_are_not_trusted_alone
     assert "worst mix of plants" not in said()
     text = said(mixture=MixtureSpec(norm="l1", radius=0.25))
     assert "the worst mix of plants within 0.25 (l1) of their weights" in text
+    assert "that of the worst mix of plants.\n" in said(mixture=MixtureSpec(norm="l1", radius=2.0)) + "\n"
 
 
 def test_what_a_radius_is_of_under_a_lift_is_said() -> None:

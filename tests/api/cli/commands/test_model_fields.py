@@ -9,6 +9,7 @@ import pytest
 
 from api.cli.commands import model
 from api.models.schemas import VersionDetail
+from services.contracts.plans.plan import MixtureSpec
 from services.plant_simulator.assets import builtin_asset_type
 
 
@@ -16,7 +17,7 @@ def version(**changes: Any) -> Any:
     """A version of classes on sums, without a ball around the weights; a test changes what it is about."""
     fields: dict[str, Any] = {
         "task": "classification", "reveal": "sums", "spec": SimpleNamespace(loss="hinge"), "noise": None, "f1": 0.5,
-        "mixture": SimpleNamespace(norm="l1", radius=0.0), "asset_type": builtin_asset_type("triplex-pump"),
+        "mixture": MixtureSpec(norm="l1", radius=0.0), "asset_type": builtin_asset_type("triplex-pump"),
         "error_interval": None, "n_test": 40, "mae": 1.5, "rmse": 2.5, "r2": 0.75, "pinball": 3.5, "coverage": 0.9375,
         "note": "", "confusion": None, "convex_part": None,
     }
@@ -26,7 +27,7 @@ def version(**changes: Any) -> Any:
 def test_of_classes_the_score_is_f1() -> None:
     assert model._scores(version()) == [
         ("task", "classification"), ("loss", "hinge"), ("the coordinator saw", "masked sums over cohorts of sites"),
-        ("ball around the weights", "none"), ("f1", 0.5),
+        ("ball around the weights", "none: the weights are trusted"), ("f1", 0.5),
     ]
 
 
@@ -36,10 +37,10 @@ def test_of_a_target_the_scores_are_its_errors_with_the_interval_around_the_esti
     assert severity.target is not None
     found = model._scores(version(
         task="regression", reveal="each site", asset_type=severity, error_interval=interval,
-        mixture=SimpleNamespace(norm="l2", radius=0.125),
+        mixture=MixtureSpec(norm="l2", radius=0.125),
     ))
     assert found[2:] == [
-        ("the coordinator saw", "the answers of each site"), ("ball around the weights", "l2, radius 0.125"),
+        ("the coordinator saw", "the answers of each site"), ("ball around the weights", "l2, radius 0.125: the risk is that of the worst one in it"),
         ("target", f"{severity.target.name} in {severity.target.unit}"), ("n_test", 40), ("mae", 1.5), ("rmse", 2.5),
         ("r2", 0.75), ("pinball", 3.5), ("interval at 0.95", "0.25 below to 1.75 above the estimate"),
         ("coverage, held out", 0.9375),
