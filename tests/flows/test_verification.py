@@ -65,6 +65,7 @@ def test_a_registered_version_is_proven_from_its_files(
     works: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, _, version = works.train(works.plan(name, **PLANS[name]))
+    assert version.mixture.is_every == (name in ("any", "worst-plant"))
     _home(works, monkeypatch)
     assert main(["verify", f"{name}:{version.version}", "--save", str(tmp_path / "files")]) == 0
     key = public_key(works.context.settings.nats_seed)

@@ -40,7 +40,8 @@ def test_of_a_target_the_scores_are_its_errors_with_the_interval_around_the_esti
         mixture=MixtureSpec(norm="l2", radius=0.125),
     ))
     assert found[2:] == [
-        ("the coordinator saw", "the answers of each site"), ("ball around the weights", "l2, radius 0.125: the risk is that of the worst one in it"),
+        ("the coordinator saw", "the answers of each site"),
+        ("ball around the weights", "l2, radius 0.125: the risk is that of the worst one in it"),
         ("target", f"{severity.target.name} in {severity.target.unit}"), ("n_test", 40), ("mae", 1.5), ("rmse", 2.5),
         ("r2", 0.75), ("pinball", 3.5), ("interval at 0.95", "0.25 below to 1.75 above the estimate"),
         ("coverage, held out", 0.9375),
