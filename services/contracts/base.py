@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, StringConstraints
+
+from services.contracts.true_numbers import TrueNumbers
 
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
 """What a name looks like."""
@@ -51,7 +53,7 @@ def place_of(parts: Sequence[int | str]) -> tuple[int | str, ...]:
     return tuple(part for part in parts if part not in (WORD, TABLE) and not str(part).startswith("literal["))
 
 
-class Contract(BaseModel):
+class Contract(TrueNumbers):
     """Frozen pydantic model that forbids unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

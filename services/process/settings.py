@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from services.contracts.access.loopback import is_loopback as is_loopback
 from services.contracts.access.oidc import OidcSettings
 from services.contracts.errors import InvalidInputError
 from services.contracts.reading import toml_values
+from services.contracts.true_numbers import TrueNumbers
 from services.process.environment import add_environment, explain_settings
 from services.process.log_lines import LoggingSettings
 from services.process.tracing import TracingSettings
@@ -50,7 +51,7 @@ def _only_loopback(host: str) -> str:
 LoopbackHost = Annotated[str, AfterValidator(_only_loopback)]
 
 
-class _Section(BaseModel):
+class _Section(TrueNumbers):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from services.contracts.access.identity import Role
 from services.contracts.access.loopback import is_loopback
+from services.contracts.true_numbers import TrueNumbers
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 """Signatures by a private key (RFC 7518). With a shared secret whoever can check a token could make one."""
@@ -38,7 +39,7 @@ def _has_port(parts: SplitResult) -> bool:
 Address = Annotated[str, AfterValidator(check_address)]
 
 
-class OidcSettings(BaseModel):
+class OidcSettings(TrueNumbers):
     """An issuer whose tokens are believed. What it does not map to a role is let in nowhere."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
