@@ -25,7 +25,7 @@ from api.client.errors import (
     UnreachableError,
     error_of,
 )
-from services.contracts.access.oidc import check_address
+from services.contracts.access.oidc import check_base
 from services.contracts.documents import to_plain
 
 AGAIN: Final = frozenset({502, 503, 504})
@@ -57,7 +57,7 @@ class Transport:
         self, url: str, token: Token, *, ca_file: Path | None = None, timeout: float = 30.0, attempts: int = 3,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._url = check_address(url).rstrip("/")
+        self._url = check_base(url).rstrip("/")
         self._token = token
         self._timeout = timeout
         self._attempts = max(1, attempts)

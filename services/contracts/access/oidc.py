@@ -36,7 +36,15 @@ def _has_port(parts: SplitResult) -> bool:
         return False
 
 
+def check_base(text: str) -> str:
+    """Address that paths are put behind: as :func:`check_address`, and without a query."""
+    if "?" in check_address(text):
+        raise ValueError("this address must end before its query (what begins with ?)")
+    return text
+
+
 Address = Annotated[str, AfterValidator(check_address)]
+Base = Annotated[str, AfterValidator(check_base)]
 
 
 class OidcSettings(TrueNumbers):
@@ -44,7 +52,7 @@ class OidcSettings(TrueNumbers):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    issuer: Address = Field(description="as the claim iss has it, to the letter")
+    issuer: Base = Field(description="as the claim iss has it, to the letter")
     audience: str = Field(min_length=1, description="what the claim aud of a bearer token must name")
     roles: dict[str, Role] = Field(min_length=1, description="role by value of the roles claim; the greatest counts")
     roles_claim: str = Field(default="roles", min_length=1, description="name, or path such as realm_access.roles")
@@ -54,7 +62,7 @@ class OidcSettings(TrueNumbers):
     ca_file: Path | None = Field(default=None, description="PEM of its authority; None: the system's authorities")
     client_id: str = Field(default="", description="the console as the issuer knows it; empty: no signing in by it")
     client_secret_file: Path | None = Field(default=None, description="None: a public client, by PKCE alone")
-    console_url: Address | None = Field(default=None, description="where browsers reach this host")
+    console_url: Base | None = Field(default=None, description="where browsers reach this host")
     scopes: tuple[str, ...] = Field(default=("openid",), min_length=1)
 
     @model_validator(mode="after")

@@ -196,6 +196,8 @@ def test_it_asks_again_what_may_pass_and_nothing_else(a_client: Callable[..., Cl
 def test_a_token_goes_to_no_plain_and_no_other_address(front: Front) -> None:
     with pytest.raises(ValueError, match="https"):
         Client("http://ballast.example.com", "blst_")
+    with pytest.raises(ValueError, match="must end before its query"):
+        Client("https://ballast.example.com/?tenant=1", "blst_")
     with pytest.raises(UnreachableError, match="does not answer"):
         Client(f"http://127.0.0.1:{free_port()}", "blst_", sleep=lambda _: None).run("x")
 

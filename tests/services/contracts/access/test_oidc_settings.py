@@ -50,6 +50,16 @@ def test_settings_that_let_in_too_many_are_refused(changes: dict[str, Any], said
         OidcSettings.model_validate(BASE | changes)
 
 
+@pytest.mark.parametrize("changes", [
+    {"issuer": "https://id.example.com/?p=sign-in"}, {**CONSOLE, "console_url": "https://oem.example.com?tenant=1"},
+])
+def test_an_address_that_paths_are_put_behind_has_no_query(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="this address must end before its query"):
+        OidcSettings.model_validate(BASE | changes)
+    asked = "https://id.example.com/keys?p=sign-in"
+    assert OidcSettings.model_validate(BASE | {"jwks_url": asked}).jwks_url == asked
+
+
 def test_people_sign_in_where_the_console_has_an_address() -> None:
     assert not OidcSettings.model_validate(BASE).signs_in
     found = OidcSettings.model_validate(BASE | CONSOLE)
