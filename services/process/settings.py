@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -72,17 +73,9 @@ class NatsSettings(_Section):
     ca_file: Path | None = None
 
 
-class PrefectSettings(_Section):
-    """The orchestrator. With ``api_url`` empty ``ballast up`` starts a Prefect server."""
-
-    api_url: str = ""
-    auth_file: Path | None = Field(default=None, description="file with user:password, for a server that is not ours")
-    database_url: str = Field(default="", description="of the embedded server; empty: SQLite in the home folder")
+class _Embedded(_Section):
     host: LoopbackHost = "127.0.0.1"
-    port: int = Field(default=4200, ge=1, le=65535)
-    runs_at_once: int = Field(
-        default=20, ge=1, description="runs that a flows process drives at once, each a process of some 300 MB"
-    )
+    port: int = Field(ge=1, le=65535)
 
     @property
     def own_url(self) -> str:
@@ -90,18 +83,30 @@ class PrefectSettings(_Section):
         return f"http://{bracketed(self.host)}:{self.port}"
 
 
-class MlflowSettings(_Section):
+def _without_password(address: str) -> str:
+    if "@" in urlsplit(address).netloc:
+        raise ValueError("an address with a user or password would stand in logs: write user:password to auth_file")
+    return address
+
+
+class PrefectSettings(_Embedded):
+    """The orchestrator. With ``api_url`` empty ``ballast up`` starts a Prefect server."""
+
+    api_url: Annotated[str, AfterValidator(_without_password)] = ""
+    auth_file: Path | None = Field(default=None, description="file with user:password, for a server that is not ours")
+    database_url: str = Field(default="", description="of the embedded server; empty: SQLite in the home folder")
+    port: int = Field(default=4200, ge=1, le=65535)
+    runs_at_once: int = Field(
+        default=20, ge=1, description="runs that a flows process drives at once, each a process of some 300 MB"
+    )
+
+
+class MlflowSettings(_Embedded):
     """The registry. With ``tracking_uri`` empty it is SQLite in the home folder; ``ballast up`` starts its pages."""
 
     tracking_uri: str = ""
     artifact_root: str = ""
-    host: LoopbackHost = "127.0.0.1"
     port: int = Field(default=5000, ge=1, le=65535)
-
-    @property
-    def own_url(self) -> str:
-        """Address of the embedded server's pages."""
-        return f"http://{bracketed(self.host)}:{self.port}"
 
 
 class ApiSettings(_Section):

@@ -117,3 +117,16 @@ def test_file_and_variables_are_told_of_each_for_itself_and_of_a_section_togethe
     with pytest.raises(InvalidInputError) as refused:
         Settings.load(tmp_path, {"BALLAST_API_PORT": "1"})
     assert str(refused.value).startswith(f"{file} and BALLAST_API_PORT: api: certificate and key")
+
+
+@pytest.mark.parametrize("address", ["https://ada:hush@prefect.example/api", "https://ada@prefect.example/api"])
+def test_a_password_in_the_address_of_prefect_is_refused_and_not_repeated(tmp_path: Path, address: str) -> None:
+    with pytest.raises(InvalidInputError, match="BALLAST_PREFECT_API_URL.*write user:password to auth_file") as told:
+        Settings.load(tmp_path, {"BALLAST_PREFECT_API_URL": address})
+    assert "hush" not in str(told.value)
+    (tmp_path / "ballast.toml").write_text(f'[prefect]\napi_url = "{address}"\n')
+    with pytest.raises(InvalidInputError, match=r"prefect\.api_url.*write user:password to auth_file") as told:
+        Settings.load(tmp_path, {})
+    assert "hush" not in str(told.value)
+    named = Settings.load(tmp_path / "other", {"BALLAST_PREFECT_API_URL": "https://prefect.example/api?name=a@b"})
+    assert named.prefect_api_url == "https://prefect.example/api?name=a@b"

@@ -125,7 +125,7 @@ def test_the_demo_takes_free_ports(tmp_path: Path) -> None:
     ],
 )
 def test_where_everything_is_names_no_password(tmp_path: Path, uri: str, said: str) -> None:
-    prefect = "https://ada:sesame@prefect.example/api"
+    prefect = "https://prefect.example/api?key=sesame"
     settings = Settings.load(
         tmp_path, {"BALLAST_MLFLOW_TRACKING_URI": uri, "BALLAST_PREFECT_API_URL": prefect} if uri else {}
     )
