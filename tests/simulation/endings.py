@@ -12,7 +12,7 @@ from services.site_agent.outgoing.ledger_check import read_ledger
 from services.site_agent.rules.policy import REASONS
 from tests.simulation.groups import untrue_groups
 from tests.simulation.recount import recounted
-from tests.simulation.truth import untrue_bounds
+from tests.simulation.truth import unproven_versions, untrue_bounds
 
 if TYPE_CHECKING:
     from tests.simulation.works import Works
@@ -48,8 +48,8 @@ def at_the_end(works: Works, frames: Mapping[str, tuple[bytes, list[float]]]) ->
         for problem in untrue_bounds(works, run):
             world.breach(f"bounds: {problem}")
         world.note(f"run {run.run_id} {run.status} {run.rounds} {run.upper} {run.lower}")
-    for problem in untrue_groups(works, runs):
-        world.breach(f"groups: {problem}")
+    for problem in (*(f"groups: {each}" for each in untrue_groups(works, runs)), *unproven_versions(works)):
+        world.breach(problem)
     report = works.store.audit.verify_chain()
     if not report.ok:
         world.breach(f"audit: {report.problem}")

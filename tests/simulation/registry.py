@@ -30,6 +30,7 @@ class Registry:
     until: float = 0.0
     versions: dict[str, list[ModelVersion]] = field(default_factory=dict)
     pointers: dict[str, dict[str, str]] = field(default_factory=dict)
+    files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _looked: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -56,6 +57,7 @@ class Registry:
                 return each
         numbered = version.model_copy(update={"version": str(len(known) + 1)})
         known.append(numbered)
+        self.files[(version.name, str(numbered.version))] = dict(files)
         self.pointers.setdefault(version.name, {})[CHALLENGER] = str(numbered.version)
         self.world.note(f"registered {version.name} {numbered.version}", version.weights.tobytes())
         self._may_die("registered", numbered)

@@ -19,11 +19,13 @@ from models.basics import FloatArray
 from models.methods.catalogue import get_method
 from models.multiclass import predict_scores
 from models.tuning.coupling import RIDGE
+from services.contracts.errors import BallastError
 from services.contracts.history.run import Run, SiteTermsRecord
 from services.contracts.versions.model_version import ModelVersion
 from services.coordinator.run_state.terms import site_spec
 from services.site_agent.answers.local_solve import head_risks, lifted, site_problems
 from services.site_agent.vault.dataset import Part
+from services.verification.version import CERTIFICATE, verify_version
 from tests.simulation.groups import differ
 
 if TYPE_CHECKING:
@@ -54,6 +56,22 @@ def untrue_bounds(works: Works, run: Run) -> Iterator[str]:
         yield f"{about} proves {last.lower!r} from below, its model's risk is {risk!r}"
     if last.fresh_weight > 1.0 - ROUNDING and risk > last.upper + slack:
         yield f"{about} says at most {last.upper!r}, its model's risk is {risk!r}"
+
+
+def unproven_versions(works: Works) -> Iterator[str]:
+    """Versions with a certificate file that does not prove what they say, or is not theirs, to one who has both."""
+    for version in works.registry.versions.get(works.scenario.plan.name, []):
+        if not version.certificate_sha256:
+            continue
+        data = works.registry.files[version.name, str(version.version)].get(CERTIFICATE)
+        try:
+            proof = verify_version(version.to_document(), data, version.signed_by)[1]
+        except BallastError as error:
+            yield f"certificates: version {version.version} ({works.scenario.mode}, {version.method}): {error}"
+            continue
+        robust = get_method(version.method).is_robust and version.noise is None
+        if robust and not math.isclose(version.objective, proof.upper, rel_tol=ROUNDING, abs_tol=ROUNDING):
+            yield f"certificates: version {version.version} says {version.objective}, its file {proof.upper}"
 
 
 def reused_of_other_rows(works: Works, run: Run) -> Iterator[str]:
