@@ -59,7 +59,9 @@ def check_sites(store: Repositories, plan: Plan, *, active: bool = False) -> Non
     :class:`InvalidInputError` names those that are not.
     """
     status = {site.site_id: site.status for site in store.sites.list_sites()}
-    unknown = sorted(site for site in {*plan.sites, *plan.site_settings} if status.get(site, "removed") == "removed")
+    waited_for = plan.waiting.sites if plan.waiting else {}
+    named = {*plan.sites, *plan.site_settings} | set(waited_for)
+    unknown = sorted(site for site in named if status.get(site, "removed") == "removed")
     if unknown:
         raise InvalidInputError(
             f"plan {plan.name} names sites that are not enrolled: {', '.join(unknown)}", code="unknown_site"

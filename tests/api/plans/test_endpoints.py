@@ -238,6 +238,10 @@ REFUSED = {
     "settings of a site that is not there": (
         {"site_settings": {"nobody": {"label_flip_cost": 2.0}}}, 422, "unknown_site", "not enrolled: nobody",
     ),
+    "a wait for a site that is not there": (
+        {"reveal": "each site", "method": "level-bundle", "waiting": {"sites": {"nobody": 30.0}}},
+        422, "unknown_site", "not enrolled: nobody",
+    ),
     "a lift that is not the one of its fingerprint": (
         {"spec": {"lift": {"components": 3, "bandwidth": 1.0, "fingerprint": "0" * 64}}}, 422, "lifts_differ", "seed 0",
     ),
