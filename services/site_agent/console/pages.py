@@ -199,6 +199,8 @@ def _exposed(found: dict[str, Any]) -> tuple[object, object]:
         return parts.badge("not known", "bad"), ""
     if not found["answers"]:
         return 0, "nothing was answered yet"
+    if found.get("unaccounted"):
+        return found["rows"], f"of {found['rows']} are counted as told: not all that was said can be counted"
     return found["by_differences"], f"of {found['rows']}; {int(found['exposure_limit'] * found['rows'])} allowed"
 
 

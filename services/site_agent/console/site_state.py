@@ -95,7 +95,10 @@ def attention(found: dict[str, Any]) -> list[dict[str, str]]:
         if found[name]["trouble"] is not None:
             add("bad", f"The {name} cannot be read", found[name]["trouble"], page)
     rows = exposed.get("rows", 0)
-    if exposed.get("by_differences", 0) > exposed.get("exposure_limit", 1.0) * rows:
+    if exposed.get("unaccounted"):
+        why = f"all {rows} rows are counted as told; allow_unaccounted = false in the policy refuses such answers"
+        add("info", "Answers said more than can be counted", why, "/exposure")
+    elif exposed.get("by_differences", 0) > exposed.get("exposure_limit", 1.0) * rows:
         why = f"{exposed['by_differences']} of {rows} rows, the policy allows {int(exposed['exposure_limit'] * rows)}"
         add("bad", "Answers isolate more rows than the policy allows", why, "/exposure")
     if exposed.get("runs_left_today") == 0:

@@ -47,15 +47,10 @@ def exposure_lines(summary: dict[str, Any]) -> list[str]:
     if not summary["answers"]:
         return ["Nothing has been answered about the data yet."]
     rows, left = summary["rows"], summary["runs_left_today"]
-    lines = [
+    return [
         f"{counted(summary['answers'], 'answer')} in {counted(summary['runs'], 'run')} about the present {rows} "
         f"training rows, the last at {summary['last_answer'][:19]}Z; {summary['vectors']} different vectors have left.",
-        f"{summary['by_pairs']} of {rows} rows can be read off exactly from one answer or the difference of two.",
-        f"{summary['by_differences']} of {rows} rows can be read off with differences of differences too; "
-        f"the policy allows {int(summary['exposure_limit'] * rows)}.",
-        f"The highest leverage of a row over all answers is {summary['leverage']:.3f}; {summary['leveraged']} rows are "
-        f"at {LEAST_LEVERAGE} or above: who knew the coefficients of every answer could isolate them. "
-        f"The policy allows {int(summary['leverage_limit'] * rows)}.",
+        *(_all_count(summary) if summary["unaccounted"] else _found(summary)),
         "Budget: " + (
             "any number of runs a day" if left is None else f"{left} more runs in these 24 hours"
         ) + (
@@ -63,10 +58,26 @@ def exposure_lines(summary: dict[str, Any]) -> list[str]:
             else f"; {summary['answers_a_run']} answers in a run, the most so far {summary['most_answers_in_a_run']}."
         ),
     ]
-    if summary["unaccounted"]:
-        lines.append(
-            f"{summary['unaccounted']} answers said more than these figures count: where steps of local training "
-            "ended, what moves inside a box of sensor ranges add, or what a lift tells beside the readings. "
-            "The figures are then what is known, not all."
-        )
-    return lines
+
+
+def _found(summary: dict[str, Any]) -> list[str]:
+    """What was found in the answers, where all that they say is accounted for."""
+    rows = summary["rows"]
+    return [
+        f"{summary['by_pairs']} of {rows} rows can be read off exactly from one answer or the difference of two.",
+        f"{summary['by_differences']} of {rows} rows can be read off with differences of differences too; "
+        f"the policy allows {int(summary['exposure_limit'] * rows)}.",
+        f"The highest leverage of a row over all answers is {summary['leverage']:.3f}; {summary['leveraged']} rows are "
+        f"at {LEAST_LEVERAGE} or above: who knew the coefficients of every answer could isolate them. "
+        f"The policy allows {int(summary['leverage_limit'] * rows)}.",
+    ]
+
+
+def _all_count(summary: dict[str, Any]) -> list[str]:
+    """Where an answer said more than its account has, each row is counted as told, and nobody found it in anything."""
+    return [
+        f"All {summary['rows']} rows are counted as told, for {counted(summary['unaccounted'], 'answer')} said more "
+        "than can be counted: where steps of local training ended, what moves inside a box of sensor ranges adds, or "
+        "what a lift tells beside the readings. That any row can be read off is not said by this; that none can is "
+        "not, either. The policy refuses such answers with allow_unaccounted = false.",
+    ]

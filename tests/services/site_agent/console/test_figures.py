@@ -148,6 +148,10 @@ def test_what_wants_attention_is_in_order() -> None:
     above = sound | {"exposure": sound["exposure"] | {"by_differences": 3, "runs_left_today": 0}}
     assert [each["kind"] for each in attention(above)] == ["bad", "warn"]
     sensors = {"a": 0.25, "b": 0.3, "c": 0.5}
+    lifted = sound | {"exposure": sound["exposure"] | {"by_differences": 10, "unaccounted": 3}}
+    assert [(each["kind"], each["what"]) for each in attention(lifted)] == [
+        ("info", "Answers said more than can be counted")
+    ]
     moved = sound | {"drift": {"trouble": None, "drift": 0.5, "chance": 0.25, "sensors": sensors}}
     assert [each["why"] for each in attention(moved)] == ["2 of 3 sensors, the furthest by 0.50"]
     gone = above | {"connection": {"connected": False, "told": "gone"}, "ledger": {"sound": False, "problems": ["x"]}}

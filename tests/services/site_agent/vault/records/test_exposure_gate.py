@@ -180,7 +180,9 @@ def test_the_words_say_the_figures(tmp_path: Path) -> None:
         assert words in text, text
     door.admit(train, everyone(train), RUN, RowAccount((), False))
     text = "\n".join(exposure_lines(exposure_summary(path, policy, NOON + timedelta(hours=1))))
-    assert "40 of 40 rows can be read off" in text and "1 answers said more" in text, text
+    assert "All 40 rows are counted as told, for 1 answer said more" in text, text
+    assert "allow_unaccounted = false" in text
+    assert "can be read off exactly" not in text and "leverage of a row" not in text, "which nobody found"
 
 
 def test_the_words_tell_each_limit_and_what_is_left_of_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
