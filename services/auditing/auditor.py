@@ -76,7 +76,7 @@ def audit(case: AuditCase, key_file: Path, every_round: bool = False) -> list[Fi
         for k, each in words.items():
             told[k][site] = each
         found += [finding] if finding else []
-    return found or copied(case, told) or _of_none(case, told)
+    return found or copied(case, told) or _of_none(case, told, every_round)
 
 
 def _check(case: AuditCase, key_file: Path, every_round: bool) -> None:
@@ -174,7 +174,7 @@ def _proportional(one: Sequence[Floats], other: Sequence[Floats]) -> bool:
     return bool(np.abs(first - scale * second).max() <= _SAME * np.abs(first).max())
 
 
-def _of_none(case: AuditCase, told: Sequence[Mapping[str, Words]]) -> list[Finding]:
+def _of_none(case: AuditCase, told: Sequence[Mapping[str, Words]], every_round: bool) -> list[Finding]:
     for at, words, commitments in zip(case.request.rounds, told, case.commitments, strict=True):
         if pairs := disagreeing(commitments):
             one, other = pairs[0]
@@ -184,4 +184,5 @@ def _of_none(case: AuditCase, told: Sequence[Mapping[str, Words]]) -> list[Findi
                 f"the sum of round {at.asked.round} is not that of the plants' answers: the coordinator, or what an "
                 "absent plant prepared, made it"
             ))]
-    return [Finding("", "nobody", "no plant's own answers contradict each other: deal the cohort anew")]
+    after = "" if every_round else ": ask for a run anew, which deals cohorts anew"
+    return [Finding("", "nobody", f"no plant's own answers contradict each other{after}")]
