@@ -38,7 +38,8 @@ REASONS: dict[RefusalCode, str] = {
     "bad_task": "the task cannot be read or has no meaning",
     "exposure_limit": (
         "with this answer the site's answers would isolate more of its rows than its policy allows, or tell them under "
-        "more numbers of lifts: take the lift of an earlier run, or one with fewer components or segments"
+        "more numbers of lifts: take the lift of an earlier run, or one with fewer components or segments; a policy "
+        "with allow_unaccounted = false answers under no lift, nor what else it cannot count"
     ),
     "budget_spent": "the site's policy allows no more answers in this run, or no more runs today, on the same data",
     "question_refused": "no honest run asks this: it is too steep for the problem, or next to an earlier question",

@@ -191,6 +191,7 @@ def test_what_is_told_under_waves_counts_for_every_row(make_site: Any) -> None:
     assert [(each["unaccounted"], each["by_pairs"]) for each in figures] == [(0, 0), (1, ROWS)]
     strict = make_site(folder="strict", policy=RULES.model_copy(update={"allow_unaccounted": False}))
     assert code(strict, waves(5)) == "exposure_limit" and code(strict, None, RUNS[1]) == ""
+    assert "allow_unaccounted = false answers under no lift" in asked(strict, waves(5), RUNS[2]).reason
 
 
 def test_a_plan_that_runs_every_week_and_one_that_is_changed_ten_times_go_through() -> None:
