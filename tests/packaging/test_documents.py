@@ -146,3 +146,16 @@ def test_what_the_documents_point_at_is_there() -> None:
         missing += [f"{name}: {path}" for path in modules
                     if not (path.with_suffix(".py").exists() or (path / "__main__.py").exists())]
     assert missing == [] and looked_at > 300
+
+
+def test_the_tests_that_documents_name_are_there() -> None:
+    """`path::name` in that file; where the path is left out (`...::name`) in any."""
+    files = {each: each.read_text(encoding="utf-8") for each in sorted((ROOT / "tests").rglob("test_*.py"))}
+    there = {each: set(re.findall(r"^\s*(?:async )?def (test_\w+)", text, re.M)) for each, text in files.items()}
+    missing, looked_at = [], 0
+    for each in (ROOT / "infra/threat-model.md", ROOT / "SECURITY.md", ROOT / "README.md"):
+        for path, name in re.findall(r"`([\w/.]*)::(test_\w+)`", each.read_text(encoding="utf-8")):
+            looked_at += 1
+            names = set().union(*there.values()) if path in ("", "...") else there.get(ROOT / path, set())
+            missing += [] if name in names else [f"{each.name}: {path}::{name}"]
+    assert missing == [] and looked_at > 20
