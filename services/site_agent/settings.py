@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -165,6 +166,9 @@ class SiteSettings(Contract):
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read the settings; raise :class:`SettingsError` with one line that says what does not fit."""
+        with suppress(PermissionError, NotADirectoryError):
+            if not path.exists():
+                raise SettingsError(f"no settings file at {path}: name this plant's, as in --config plant-7/site.toml")
         return read_toml(cls, path, "settings", SettingsError).resolved(path.resolve().parent)
 
     def resolved(self, folder: Path) -> Self:

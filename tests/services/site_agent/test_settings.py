@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_one_clear_line(path: Path, old: str, new: str, exp
 
 
 def test_a_file_that_is_not_there_or_not_text_is_said(path: Path) -> None:
-    with pytest.raises(SettingsError, match="no settings file at"):
+    with pytest.raises(SettingsError, match=r"no settings file at .*: name this plant's, as in --config"):
         SiteSettings.from_toml(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match="is not UTF-8 text"):
