@@ -33,8 +33,11 @@ _MAY_HOLD_A_PASSWORD = re.compile("@|passw", re.IGNORECASE)
 def ports(settings: Settings) -> Iterator[Finding]:
     """Each port that `ballast up` would take."""
     home = settings.home
-    yield _port(home, "the API", settings.api.host, settings.api.port,
-                lambda: answers(f"{settings.api.url}/healthz", b'"version"'))
+    at = settings.api.url
+    yield (api := _port(home, "the API", settings.api.host, settings.api.port,
+                        lambda: answers(f"{at}/healthz", b'"version"')))
+    if api.state == "ok" and answers(f"{at}/healthz", b'"version"') and not answers(f"{at}/readyz", b'"ready":true'):
+        yield Finding(check="API", state="warn", said="answers, and is not ready", todo=f"{at}/readyz says why")
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)
 
@@ -50,9 +53,9 @@ def ports(settings: Settings) -> Iterator[Finding]:
         yield _port(home, "the Prefect server", settings.prefect.host, settings.prefect.port,
                     lambda: prefect_answers(settings))
     if not settings.mlflow.tracking_uri:
-        at = f"{settings.mlflow.own_url}/health"
+        pages = f"{settings.mlflow.own_url}/health"
         yield _port(home, "the MLflow server", settings.mlflow.host, settings.mlflow.port,
-                    lambda: answers(at, b"OK"))
+                    lambda: answers(pages, b"OK"))
 
 
 def disk(settings: Settings) -> Finding:
