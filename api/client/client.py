@@ -206,7 +206,18 @@ class Client:
             more = _NEXT.search(headers.get("link", ""))
             if more is None:
                 return
-            query = dict(parse_qsl(urlsplit(more[1]).query))
+            query = _page_after(query, more[1])
+
+
+def _page_after(query: Mapping[str, Any], address: str) -> dict[str, Any]:
+    """What asks for the next page; :class:`ServerError` for no address, or one of the same page, without end."""
+    try:
+        following = dict(parse_qsl(urlsplit(address).query))
+    except ValueError:
+        following = {}
+    if not following or following == query:
+        raise ServerError("the answer's next page is none; is this address Ballast's?", status=200)
+    return following
 
 
 def _numbered(told: Mapping[str, str]) -> tuple[int, Event | None]:

@@ -81,11 +81,12 @@ _BY_CODE: Final[dict[object, type[ApiError]]] = {
 def error_of(status: int, problem: Any) -> ApiError:
     """Exception of a problem document (RFC 9457), or of what a proxy says in its place."""
     told = problem if isinstance(problem, dict) else {}
-    kind = _BY_CODE.get(told.get("code")) or _BY_STATUS.get(status)
+    code, found = str(told.get("code") or "error"), told.get("errors")
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(status)
     kind = kind or (InvalidRequestError if status < 500 else ServerError)
-    found = told.get("errors")
+    ours = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     return kind(
         str(told.get("detail") or f"the server answered with status {status}"), status=status,
-        code=str(told.get("code") or "error"), incident=told.get("incident"),
-        findings=tuple((str(each["where"]), str(each["what"])) for each in found) if found else (),
+        code=code, incident=told.get("incident"),
+        findings=tuple((str(each["where"]), str(each["what"])) for each in ours if {"where", "what"} <= each.keys()),
     )

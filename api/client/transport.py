@@ -46,8 +46,10 @@ class Answer:
 class _StayHere(urllib.request.HTTPRedirectHandler):
     """Follows nothing: a token goes to the address that was given, and to no other."""
 
-    def redirect_request(self, *_: Any) -> None:
-        """Take the redirect as the answer."""
+    def http_error_302(self, *_: Any) -> None:
+        """Take the redirect as the answer; the address that it names is not looked at, it may be none."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 class Transport:
@@ -108,7 +110,7 @@ class Transport:
             stream: http.client.HTTPResponse = self._opener.open(request, timeout=timeout)
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: a host that is no name
             raise UnreachableError(f"{self._url} does not answer: {getattr(error, 'reason', error)}") from None
         return stream
 
@@ -125,7 +127,7 @@ class Transport:
                 text, headers = answer.read(), dict(answer.headers.items())
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: a host that is no name
             raise UnreachableError(f"{self._url} does not answer: {getattr(error, 'reason', error)}") from None
         content = _json(text)
         if content is None and text:
@@ -150,5 +152,5 @@ def _fits_a_header(text: str) -> bool:
 def _json(text: bytes) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the second: nested more deeply than JSON is read
         return None

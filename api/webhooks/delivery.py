@@ -61,11 +61,14 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> int:
 async def _posted(url: str, body: bytes, headers: dict[str, str]) -> int:
     trusted = _trusted(int(time.monotonic() / TRUST_SECONDS))
     # What goes in the open goes to this host, and to no proxy that the environment names for others.
-    async with httpx.AsyncClient(
-        timeout=TIMEOUT_SECONDS, follow_redirects=False, verify=trusted, trust_env=not url.lower().startswith("http:")
-    ) as client:
-        async with client.stream("POST", url, content=body, headers=headers) as answer:
-            return answer.status_code
+    to_proxies = not url.lower().startswith("http:")
+    try:
+        made = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False, verify=trusted, trust_env=to_proxies)
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        why = str(error) if isinstance(error, ImportError) else "its address is none of an HTTP proxy"
+        raise httpx.ConnectError(f"the proxy that the environment names cannot be used: {why}") from None
+    async with made as client, client.stream("POST", url, content=body, headers=headers) as answer:
+        return answer.status_code
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +87,8 @@ def deliver(key: bytes, webhook: Webhook, message: dict[str, Any], send: Post = 
     }
     try:
         status = send(webhook.url, body, headers)
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:  # the last: a host that is no name
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError, ExceptionGroup) as error:
+        # The last two: a host that is no name, and a proxy's port that there is not.
         return Delivery(delivered=False, status=None, reason=f"no answer: {_why(error)}")
     taken = 200 <= status < 300
     return Delivery(delivered=taken, status=status, reason="" if taken else f"it answered {status}")

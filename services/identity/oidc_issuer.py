@@ -117,7 +117,8 @@ class Issuer:
                         raise self._away("its answer is too long")
                     if time.monotonic() - began > LONGEST_SECONDS:
                         raise self._away("its answer takes too long")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ImportError, ValueError) as error:
+            # The last two: the environment names a proxy that cannot be used (``ALL_PROXY=socks5://...``).
             raise self._away(type(error).__name__) from None
         if form is not None and answer.status_code in (400, 401, 403):
             raise UnauthenticatedError(NOT_KNOWN)

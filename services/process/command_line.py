@@ -10,6 +10,8 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
+FOR_EVER = 1e9
+"""Seconds that nobody waits out, some thirty years; a few times as many are more than a clock of the system takes."""
 LONGEST = 200
 """Characters of a path that are told."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -121,14 +123,14 @@ def standard_input() -> TextIO:
 
 
 def seconds(text: str) -> float:
-    """Argument that is a time to wait, in seconds, for ``type=``."""
+    """Argument that is a time to wait, in seconds, for ``type=``; of one that no clock can wait, :data:`FOR_EVER`."""
     try:
         found = float(text)
     except ValueError:
         found = 0.0
     if not 0 < found < float("inf"):
         raise argparse.ArgumentTypeError(f"give a number of seconds above 0, not {text[:40]!r}")
-    return found
+    return min(found, FOR_EVER)
 
 
 def port(text: str) -> int:
@@ -143,11 +145,11 @@ def port(text: str) -> int:
 
 
 def whole_number(text: str, least: int = 1) -> int:
-    """Argument that counts something, for ``type=``."""
+    """Argument that counts something, for ``type=``; :data:`sys.maxsize`, which databases take too, of a greater one."""
     try:
         number = int(text)
     except ValueError:
         number = least - 1
     if number < least:
         raise argparse.ArgumentTypeError(f"give a whole number at or above {least}, not {text[:40]!r}")
-    return number
+    return min(number, sys.maxsize)

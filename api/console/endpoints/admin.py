@@ -196,6 +196,9 @@ def number_of(fields: Fields, name: str, default: float) -> float:
     if not text:
         return default
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise InvalidInputError(f"{name}: a number is needed") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInputError(f"{name}: a number is needed")
+    return number

@@ -48,6 +48,14 @@ def test_findings_and_the_incident_come_along() -> None:
     assert error_of(500, {"detail": "x", "incident": "abc123"}).incident == "abc123"
 
 
+@pytest.mark.parametrize("errors", [
+    [{"code": 1000, "message": "the gateway's own words"}], ["words"], {"name": ["words"]}, 7, [{"where": "body"}],
+])
+def test_errors_of_a_gateway_in_other_words_are_no_findings(errors: object) -> None:
+    found = error_of(403, {"errors": errors, "code": ["list"]})
+    assert type(found) is NotAllowedError and found.findings == ()
+
+
 def test_events_that_are_lost_say_after_which_one_to_go_on() -> None:
     lost = EventsLostError(41)
     assert (lost.number, lost.code, str(lost)) == (41, "events_lost", "events before number 42 are not kept any more")

@@ -36,6 +36,7 @@ class Desk:
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
         self.elsewhere = ""  # what a redirect names
+        self.link = ""  # where the next page is
         self.kind = "text/event-stream"
         self.missing = 0  # bytes of each body that are promised and do not come
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
@@ -53,6 +54,8 @@ class Desk:
                 self.send_response(status)
                 self.send_header("Content-Type", desk.kind)
                 self.send_header("Content-Length", str(len(body) + desk.missing))
+                if desk.link:
+                    self.send_header("Link", desk.link)
                 if desk.elsewhere:
                     self.send_header("Location", desk.elsewhere)
                 self.end_headers()
@@ -174,12 +177,31 @@ def test_a_change_is_asked_for_again_where_its_answer_may_come(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [(b"<html>", "is no JSON"), (b"[]", "no runs"), (b"", "no runs"), (b'{"runs": 3}', "no runs")]
+    ("body", "said"), [
+        (b"<html>", "is no JSON"), (b"[]", "no runs"), (b"", "no runs"), (b'{"runs": 3}', "no runs"),
+        (b"[" * 100_000, "is no JSON"),
+    ],
 )
 def test_what_another_program_answers_is_no_list(desk: Desk, client: Client, body: bytes, said: str) -> None:
     desk.answers = [(200, body)]
     with pytest.raises(ServerError, match=f"the answer .*{said}; is this address Ballast's"):
         next(client.runs())
+
+
+@pytest.mark.parametrize("page", ["http://[", "/v1/runs", "/v1/runs?status=failed"])
+def test_a_next_page_that_is_none_or_the_same_ends_a_list(desk: Desk, client: Client, page: str) -> None:
+    """The last is the page that was asked for: the list would have no end."""
+    desk.answers, desk.link = [(200, b'{"runs": []}')] * 2, f'<{page}>; rel="next"'
+    with pytest.raises(ServerError, match="the answer's next page is none"):
+        list(client.runs(status="failed"))
+    assert len(desk.asked) <= 2
+
+
+def test_a_host_that_no_name_can_have_does_not_answer() -> None:
+    client = Client("https://oem..example", "t", attempts=1)
+    for ask in (lambda: next(client.runs()), lambda: client._http.open("/v1/events", {}, 1.0)):
+        with pytest.raises(UnreachableError, match="^https://oem..example does not answer"):
+            ask()
 
 
 def test_a_stream_is_cut_after_so_long_without_a_word(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +274,12 @@ def test_a_token_goes_to_the_address_that_was_given_alone(desk: Desk, status: in
             with pytest.raises(ApiError):
                 ask()
     assert len(desk.asked) == 2 and other.asked == []
+
+
+def test_a_redirect_to_no_address_is_an_answer_like_any_other(desk: Desk, client: Client) -> None:
+    desk.elsewhere, desk.answers = "http://[", [(302, b"")]
+    with pytest.raises(ApiError, match="status 302"):
+        next(client.models())
 
 
 def test_a_token_for_this_host_goes_to_no_proxy_that_the_environment_names(

@@ -84,6 +84,25 @@ def test_why_nobody_answered_tells_a_name_a_port_and_a_certificate_apart(world: 
             assert "inner.example" not in said["reason"]
 
 
+@pytest.mark.parametrize("proxy", [
+    "socks5://ada:word@127.0.0.1:1", "ftp://ada:word@127.0.0.1:1", "http://[", "http://127.0.0.1:99999",
+])
+def test_a_proxy_that_cannot_be_used_is_a_failure_like_any_other(
+    world: Any, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Told without its password, and counted, so that the webhook is tried less and less often and disabled."""
+    for name in ("no_proxy", "NO_PROXY", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("all_proxy", proxy)
+    hook = add(world, f"https://127.0.0.1:{free_port()}/")["webhook"]["webhook_id"]
+    said = world.call(Role.ADMINISTRATOR, "POST", f"{HOOKS}/{hook}/test")
+    assert said.status_code == 200 and not said.json()["delivered"]
+    assert said.json()["reason"].startswith("no answer: ") and "word" not in said.text
+    happen(world, "one")
+    Deliverer(world.backend).look()
+    assert world.backend.store.webhooks.get(hook).failures == 1
+
+
 def test_only_the_kinds_that_were_asked_for(world: Any, receiver: Receiver) -> None:
     add(world, receiver.url, kinds=["run.failed"])
     happen(world, "one")

@@ -115,5 +115,14 @@ def test_an_answer_that_is_nested_without_end_is_none(issuer: LocalIssuer, monke
         asked_of(issuer).metadata()
 
 
+@pytest.mark.parametrize("proxy", ["socks5://ada:word@127.0.0.1:1", "ftp://ada:word@127.0.0.1:1"])
+def test_a_proxy_that_cannot_be_used_keeps_the_issuer_away(
+    issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("all_proxy", proxy)
+    with pytest.raises(UnavailableError, match="^the issuer .* cannot be asked: (ImportError|ValueError)$"):
+        asked_of(issuer).metadata()
+
+
 def deep(_: bytes) -> None:
     raise RecursionError

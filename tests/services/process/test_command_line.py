@@ -9,6 +9,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from datetime import timedelta
 
 import pytest
 
@@ -49,6 +51,7 @@ def test_a_file_in_the_way_is_named_on_one_line_and_cut(capsys: Capture) -> None
 
 def test_a_count_has_a_least_and_is_whole() -> None:
     assert (whole_number("1"), whole_number("0", 0), whole_number("7", 7)) == (1, 0, 7)
+    assert whole_number("9" * 30) == sys.maxsize, "no database takes a greater one"
     for text, least in (("0", 1), ("-1", 0), ("6", 7), ("1.5", 1), ("", 0), ("many", 3)):
         with pytest.raises(argparse.ArgumentTypeError, match=f"at or above {least}, not '{text}'"):
             whole_number(text, least)
@@ -56,6 +59,7 @@ def test_a_count_has_a_least_and_is_whole() -> None:
 
 def test_a_port_and_a_time_to_wait_are_what_can_be_one() -> None:
     assert (port("1"), port("65535"), seconds("0.25")) == (1, 65535, 0.25)
+    assert timedelta(days=10_000) < timedelta(seconds=seconds("1e300")) and seconds("1e300") < threading.TIMEOUT_MAX
     for text in ("0", "65536", "-1", "80.0", "", "http"):
         with pytest.raises(argparse.ArgumentTypeError, match=f"a port from 1 to 65535, not '{text}'"):
             port(text)
