@@ -98,10 +98,11 @@ def _drafted(name: str, path: Path, layout: Layout) -> DraftedType:
     remarks += [line for each in sensors for line in each.remarks]
     words = [] if layout.label is None else table[layout.label]
     classes = _classes(words, remarks) if layout.label is not None else ()
+    values = None if goal is None else numbers(table[goal], layout.decimal)
     if goal is None and (empty := words.count("")):
         remarks.append(f"{layout.label}: {empty} of {len(words)} cells are empty; a plant refuses a table with such "
                        "cells, so leave out these rows there")
-    target = None if goal is None else _target(goal, numbers(table[goal], layout.decimal), remarks)
+    target = None if goal is None else _target(goal, values, words, remarks)
     made = AssetType(name=name, features=tuple(each.feature for each in sensors), fault_classes=classes, target=target)
     return DraftedType(made, tuple(remarks))
 
@@ -221,9 +222,13 @@ def _classes(cells: list[str], remarks: list[str]) -> tuple[FaultClass, ...]:
     return tuple(FaultClass(name=names[word], severity=int(word != healthy)) for word in order)
 
 
-def _target(header: str, values: FloatArray | None, remarks: list[str]) -> Target:
+def _target(header: str, values: FloatArray | None, words: list[str], remarks: list[str]) -> Target:
     if values is None:
         raise InvalidInputError(f"column {header!r} holds what is no number, so it is no target")
+    rows, where = np.array([not word for word in words]) if words else True, " in rows without a class" if words else ""
+    if empty := int((np.isnan(values) & rows).sum()):
+        remarks.append(f"{header}: {empty} of {values.size} cells are empty{where}; a plant refuses a table with such "
+                       "rows, so leave them out there")
     said, unit = without_unit(header)
     name = plain_name(said)
     if not is_found_at_plants(header, name, unit):

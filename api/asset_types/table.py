@@ -99,7 +99,7 @@ def likely_no_sensor(cells: list[str], readings: FloatArray) -> str:
     name = next((cell for cell in cells if cell[:1] == "0" and cell.isdigit() and len(cell) > 1), None)
     if name is not None:
         return f"{name[:20]!r} looks like the name of a machine or the code of a state"
-    if len(readings) >= _LEAST_COUNT and bool((np.diff(readings) > 0).all()):
+    if len(readings) >= _LEAST_COUNT and bool((readings[1:] > readings[:-1]).all()):
         return "it grows from each row to the next, as a time or a counter does"
     return ""
 

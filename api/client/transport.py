@@ -46,7 +46,7 @@ class Answer:
 class _StayHere(urllib.request.HTTPRedirectHandler):
     """Follows nothing: a token goes to the address that was given, and to no other."""
 
-    def http_error_302(self, *_: Any) -> None:
+    def http_error_302(self, req: object, fp: object, code: int, msg: str, headers: object) -> None:
         """Take the redirect as the answer; the address that it names is not looked at, it may be none."""
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302

@@ -26,7 +26,7 @@ from api.backend.actor import local_administrator, record
 from api.backend.wiring import Backend
 from services.backup import archive, tables
 from services.backup.archive import Manifest, Writer
-from services.backup.home_files import SCRATCH, files_of
+from services.backup.home_files import SCRATCH, files_below, files_of
 from services.backup.sealed_stream import KeyCost, SealedWriter
 from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.audit import BACKUP_MADE
@@ -115,9 +115,9 @@ def _write(backend: Backend, file: BinaryIO, passphrase: str, cost: KeyCost | No
                     summary.notes.append(f"version {missing[1]} of model {missing[0]} is not in the registry")
             if artifacts is None and registry is not None:
                 summary.notes.append("the artifacts are in a store of their own and not in the backup")
-            for path in () if artifacts is None else sorted(artifacts.rglob("*")):
+            for path in () if artifacts is None else files_below(artifacts):
                 name = f"{archive.ARTIFACTS}{path.relative_to(artifacts).as_posix()}"  # type: ignore[arg-type]
-                if path.is_file() and _add_file(writer, name, path):
+                if _add_file(writer, name, path):
                     summary.artifacts += 1
     summary.notes.extend(_outside(backend))
     return summary

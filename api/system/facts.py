@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,25 +67,44 @@ def disk(settings: Settings) -> Finding:
 def secrets(settings: Settings) -> Finding:
     """Modes and owners of what opens something."""
     modes = {}
-    for pattern in SECRET_NAMES:
-        for path in settings.home.rglob(pattern):
-            if path.is_file() and "mlflow-artifacts" not in path.parts:
-                found = path.stat()
-                if not _may_be_read(path, found):
-                    modes[path] = (found.st_mode, found.st_uid)
+    for path in _secrets_in(settings):
+        found = _seen(path)
+        if found is not None and stat.S_ISREG(found.st_mode) and not _may_be_read(path, found):
+            modes[path] = (found.st_mode, found.st_uid)
     for named in (settings.api.key, settings.nats.seed_file):
-        if named is not None and named.is_file():
-            found = named.stat()
+        if named is not None and (found := _seen(named)) is not None and stat.S_ISREG(found.st_mode):
             modes[named] = (found.st_mode, found.st_uid)
     folders = {settings.home, *(each for path in modes for each in path.parents if settings.home in each.parents)}
-    return host_checks.permissions(modes, os.geteuid(), {path: path.stat().st_mode for path in folders})
+    there = {path: found.st_mode for path in folders if (found := _seen(path)) is not None}
+    return host_checks.permissions(modes, os.geteuid(), there)
+
+
+def _secrets_in(settings: Settings) -> set[Path]:
+    """Files of the home folder that open something; a log of SQLite and a copy for a backup may go at any time."""
+    found = {*settings.secrets_folder.glob("*")}  # also where a link leads there
+    for at, folders, names in os.walk(settings.home):
+        folders[:] = [each for each in folders if each != "mlflow-artifacts"]
+        paths = [Path(at, name) for name in names]
+        found.update(path for path in paths if any(path.match(pattern) for pattern in SECRET_NAMES))
+    return found
+
+
+def _seen(path: Path) -> os.stat_result | None:
+    """What the system knows of a file or a folder; None where it is gone."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _may_be_read(path: Path, found: os.stat_result) -> bool:
     """Whether these are our settings, without a password, that others may read, as an editor leaves them, not write."""
     if path.name != FILE_NAME or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         return False
-    return not _MAY_HOLD_A_PASSWORD.search(path.read_text(errors="replace"))
+    try:
+        return not _MAY_HOLD_A_PASSWORD.search(path.read_text(errors="replace"))
+    except OSError:  # as it is written anew
+        return False
 
 
 def certificates(settings: Settings, now: datetime) -> Iterator[Finding]:

@@ -145,7 +145,7 @@ def port(text: str) -> int:
 
 
 def whole_number(text: str, least: int = 1) -> int:
-    """Argument that counts something, for ``type=``; :data:`sys.maxsize`, which databases take too, of a greater one."""
+    """Argument that counts something, for ``type=``; :data:`sys.maxsize`, which databases take too, of more."""
     try:
         number = int(text)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from typing import IO
 
 from api.cli.processes.log_files import shorten
 from services.contracts.errors import UnavailableError
+from services.process.command_line import FULL
 from services.process.end_with_parent import end_with_parent
 from services.process.private_files import UMASK, private_folder, private_opener
 
@@ -23,6 +25,8 @@ SHORTEST_LIFE_SECONDS = 5.0
 """A child that dies sooner never worked."""
 MOST_RESTARTS = 5  # short lives in a row: the cause is not a passing one
 REST_SECONDS = 10.0  # of a child that the others do without, before it is tried again; as systemd does for a plant
+NO_ROOM = FULL | {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+"""Errors of a host that has no process, memory, file or disk left: in a moment it may have some."""
 ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)(:|$)")
 """The line of a traceback that names the error; servers go on to say that they could not start."""
 
@@ -53,6 +57,7 @@ class _Running:
     started: float
     short_lives: int = 0
     ended: float | None = None
+    waits: bool = False
 
 
 class Supervisor:
@@ -80,11 +85,15 @@ class Supervisor:
         private_folder(self._log_folder)
         log = open(self._log_folder / f"{child.name}.log", "ab", opener=private_opener)
         log_start = log.tell()
-        process = subprocess.Popen(
-            list(child.command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            env={**os.environ, **child.environment}, start_new_session=True, umask=UMASK,
-            preexec_fn=end_with_parent,
-        )
+        try:
+            process = subprocess.Popen(
+                list(child.command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, **child.environment}, start_new_session=True, umask=UMASK,
+                preexec_fn=end_with_parent,
+            )
+        except OSError:
+            log.close()
+            raise
         earlier = self._running.get(child.name)
         self._running[child.name] = _Running(
             child, process, log, log_start, time.monotonic(), earlier.short_lives if earlier else 0
@@ -105,7 +114,7 @@ class Supervisor:
         raise UnavailableError(f"{name} was not ready in {running.child.ready_seconds:.0f} s: {self._tail(name)}")
 
     def tend(self) -> None:
-        """Start again what has died, and begin long logs anew.
+        """Start again what has died, and begin long logs anew. Where the host has no room for a process, it waits.
 
         :class:`UnavailableError` for a vital child that will not live.
         """
@@ -119,9 +128,17 @@ class Supervisor:
                 self._note_end(running, code)
             if running.short_lives >= MOST_RESTARTS and time.monotonic() - (running.ended or 0.0) < REST_SECONDS:
                 continue
-            _signal(running.process, signal.SIGKILL)
-            running.log.close()
-            self.start(running.child)
+            if not running.log.closed:
+                _signal(running.process, signal.SIGKILL)
+                running.log.close()
+            try:
+                self.start(running.child)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                if not running.waits:
+                    self._say(f"{running.child.name} cannot be started now ({error.strerror}); it is tried again")
+                running.waits = True
 
     def _note_end(self, running: _Running, code: int) -> None:
         """Count a short life, and say what follows from it; once of a child that is tried again for ever."""

@@ -293,6 +293,28 @@ def test_rows_without_a_class_are_told_where_a_plant_refuses_them(tmp_path: Path
     assert len(Vault(CsvSource(kind="csv", path=path), both.asset_type).current().train) > 0
 
 
+@pytest.mark.parametrize(("label", "count", "where"), [(None, 2, ""), ("label", 1, " in rows without a class")])
+def test_rows_without_a_target_are_told_where_a_plant_refuses_them(
+    label: str | None, count: int, where: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,life,label\n1,3,a\n2,,b\n3,,\n4,7,\n")
+    made = drafted(path, label=label, target="life", without=() if label else ("label",))
+    said = f"life: {count} of 4 cells are empty{where}; a plant refuses a table with such rows, so leave them out there"
+    assert [line for line in made.remarks if line.startswith("life: ")] == [said]
+    with pytest.raises(VaultError, match="the row has neither a class nor a value of the target"):
+        Vault(CsvSource(kind="csv", path=path), made.asset_type).current()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("reading", ["inf", "1.7e308"])
+def test_readings_whose_difference_is_no_number_are_drafted_without_a_warning(reading: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"{reading if n == 5 else f'-{reading}' if n in (6, 7) else n},{'ab'[n % 2]}" for n in range(60)]
+    path.write_text("\n".join(["s,label", *lines]))
+    assert drafted(path).asset_type.feature_names == ("s",)
+
+
 def test_columns_without_a_header_are_no_features(tmp_path: Path) -> None:
     """As a table's index is written by pandas."""
     path = tmp_path / "t.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from services.contracts.history.run import Run
 from services.contracts.history.site import Site
 from services.contracts.plans.plan import Plan
 from services.process.settings import Settings
+from tests.vanishing import after_listing
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -163,3 +165,40 @@ def test_each_file_that_opens_something_is_looked_at(tmp_path: Path, name: str) 
     path.chmod(0o644)
     found = facts.secrets(settings)
     assert found.state == "fail" and str(path) in found.said
+
+
+def test_secrets_that_go_while_they_are_looked_for_are_no_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the log of a database does that nobody has open any more, the copy for a backup, and a forgotten version."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "ballast.toml").write_text("")
+    for name in ("ballast.db-wal", "models/x.db"):
+        (tmp_path / name).write_text("x")
+    settings = Settings.load(tmp_path, {})
+
+    def go() -> None:
+        shutil.rmtree(tmp_path / "models")
+        (tmp_path / "ballast.db-wal").unlink()
+        (tmp_path / "ballast.toml").unlink()
+
+    after_listing(monkeypatch, tmp_path, go)
+    assert facts.secrets(settings).state == "ok"
+
+
+def test_settings_that_go_before_they_are_read_are_judged_by_their_mode(tmp_path: Path) -> None:
+    path = tmp_path / "ballast.toml"
+    path.write_text("")
+    found = path.stat()
+    path.unlink()
+    assert not facts._may_be_read(path, found)
+
+
+def test_secrets_behind_a_link_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "mounted/prefect").write_text("hush")
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home/secrets").symlink_to(tmp_path / "mounted")
+    found = facts.secrets(Settings.load(tmp_path / "home", {}))
+    assert found.state == "fail" and "secrets/prefect" in found.said

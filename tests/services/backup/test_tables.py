@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import func, insert, select, text
 
 from services.backup import tables
-from services.backup.home_files import below, files_of
-from services.contracts.errors import ConflictError
+from services.backup.home_files import below, files_below, files_of
+from services.contracts.errors import ConflictError, UnavailableError
 from services.round_store.database.session import make_engine
 from services.round_store.operation.events import note
 from services.round_store.store import RoundStore
 from services.round_store.tables.runs import RunRow, RunStatePartRow
+from tests.vanishing import after_listing
 
 AT = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
 
@@ -141,6 +146,44 @@ def test_keys_are_taken_and_what_is_made_anew_is_not(tmp_path: Path) -> None:
     assert [name for name, _ in files_of(tmp_path)] == [
         "ballast.toml", "nats/coordinator.nk", "new/thing.json", "secrets/prefect", "webhooks.key",
     ]
+
+
+def test_what_goes_while_a_folder_is_walked_is_no_file_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a version's folder does, that is forgotten meanwhile, or a file that is written anew."""
+    for name in ("a.key", "b/c.key", "d/e.key"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+
+    def go() -> None:
+        shutil.rmtree(tmp_path / "b")
+        (tmp_path / "a.key").unlink()
+
+    after_listing(monkeypatch, tmp_path, go)
+    assert files_below(tmp_path) == [tmp_path / "d/e.key"]
+    monkeypatch.undo()
+    (tmp_path / "a.key").write_text("x")
+    monkeypatch.setattr("services.backup.home_files.is_backup", lambda _: (tmp_path / "d/e.key").unlink())
+    assert [name for name, _ in files_of(tmp_path)] == ["a.key"]
+
+
+def test_a_folder_that_may_not_be_read_is_told_and_one_that_is_left_out_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("nats", "logs"):
+        (tmp_path / name).mkdir()
+    real = os.scandir
+
+    def look(at: str) -> Any:
+        if Path(at) == tmp_path:
+            return real(at)
+        raise PermissionError(errno.EACCES, "not yours", str(at))
+
+    monkeypatch.setattr(os, "scandir", look)
+    with pytest.raises(UnavailableError, match=f"^there is no backup, for {tmp_path}/nats cannot be read: not yours$"):
+        list(files_of(tmp_path))
+    (tmp_path / "nats").rmdir()
+    assert list(files_of(tmp_path)) == []
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", ""])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from io import BufferedWriter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +87,36 @@ def test_a_log_folder_that_somebody_took_away_ends_nothing(tmp_path: Path) -> No
         wait_until(another, "second sleeper")
         wait_until(said(folder / "sleeper.log", "awake"), "its log")
         assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_host_without_room_for_a_process_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told once, and the child is started when there is room; another trouble is no passing one."""
+    told, made, killed = list[str](), list[object](), list[int]()
+    real, troubles = subprocess.Popen, [errno.EAGAIN, errno.ENOMEM, errno.ENOENT]
+    with Supervisor(tmp_path, told.append) as supervisor:
+        supervisor.start(Child("sleeper", SLEEP, lambda: True))
+        first = supervisor._running["sleeper"].process
+        first.kill()
+        first.wait()
+
+        def popen(*given: Any, **more: Any) -> Any:
+            made.append(more["stdout"])
+            if troubles:
+                raise OSError(troubles.pop(0), "no room")
+            return real(*given, **more)
+
+        monkeypatch.setattr(subprocess, "Popen", popen)
+        monkeypatch.setattr(os, "killpg", lambda group, _: killed.append(group))
+        supervisor.tend()
+        supervisor.tend()
+        assert killed == [first.pid], "once: its number may be another's by then"
+        assert told[1:] == ["sleeper cannot be started now (no room); it is tried again"]
+        with pytest.raises(FileNotFoundError):
+            supervisor.tend()
+        assert all(log.closed for log in made if isinstance(log, BufferedWriter))
+        monkeypatch.undo()
+        supervisor.tend()
+        assert alive(process_id(supervisor)) and process_id(supervisor) != first.pid
 
 
 def test_a_child_that_does_not_end_when_it_is_told_to_is_killed(
