@@ -98,8 +98,9 @@ def are_users_current(files: BusFiles, site_keys: Mapping[str, str]) -> bool:
 
     Not where it refused what it was last given to read: the cause may be mended.
     """
-    text = files.users.read_text(encoding="utf-8") if files.users.exists() else ""
-    return text == users_text(coordinator_keys(files, datetime.now(UTC)), site_keys) and not refused_reload(files)
+    there = files.users.read_bytes() if files.users.exists() else b""
+    wanted = users_text(coordinator_keys(files, datetime.now(UTC)), site_keys)
+    return there == wanted.encode() and not refused_reload(files)
 
 
 def coordinator_keys(files: BusFiles, now: datetime) -> str:
@@ -111,12 +112,19 @@ def coordinator_keys(files: BusFiles, now: datetime) -> str:
 
 
 def _former_keys(files: BusFiles, now: datetime) -> dict[str, str]:
-    """Former keys of the coordinator that hold yet, the newest first, each with its end (ISO 8601)."""
+    """Former keys of the coordinator that hold yet, the newest first, each with its end (ISO 8601).
+
+    :class:`UnavailableError` where the file cannot be understood.
+    """
     if not files.coordinator_former.exists():
         return {}
-    newest = json.loads(files.coordinator_former.read_text(encoding="utf-8"))
-    found = {each["public_key"]: each["until"] for each in (newest, *newest.get("before", ()))}
-    return {key: until for key, until in found.items() if now < datetime.fromisoformat(until)}
+    try:
+        newest = json.loads(files.coordinator_former.read_text(encoding="utf-8"))
+        found = {str(each["public_key"]): each["until"] for each in (newest, *newest.get("before", ()))}
+        return {key: until for key, until in found.items() if now < datetime.fromisoformat(until)}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise UnavailableError(f"{files.coordinator_former} does not say which former keys of the OEM hold: put it "
+                               "back from a backup, or delete it, and none holds any more") from None
 
 
 def rotate_coordinator(

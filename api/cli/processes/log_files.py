@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,8 @@ def shorten(path: Path) -> bool:
         with path.open("rb") as held, open(older, "wb", opener=private_opener) as kept:
             shutil.copyfileobj(held, kept)
     except OSError:
-        older.unlink(missing_ok=True)
-    os.truncate(path, 0)
+        with suppress(OSError):  # a folder is in its place
+            older.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):  # somebody took it away meanwhile
+        os.truncate(path, 0)
     return True

@@ -24,6 +24,8 @@ from services.identity.oidc import OidcVerifier
 LOG = logging.getLogger("ballast.api")
 router = APIRouter(prefix=f"{CONSOLE}/sign-in/oidc", include_in_schema=False)
 REFUSED = "the issuer did not let you in"
+MOST_COOKIE = 4096
+"""Characters of a cookie that browsers keep (RFC 6265, 6.1); of a longer one they say nothing, and nobody got in."""
 AWAY = "the issuer cannot be asked at the moment; sign in with a token, or try again later"
 
 
@@ -32,6 +34,8 @@ def begin(request: Request, to: str = CONSOLE) -> Response:
     """Send the browser to the issuer."""
     oidc, sign_ins = _configured(request)
     made, cookie = sign_ins.begin(own_address(to))
+    if len(cookie) > MOST_COOKIE:
+        made, cookie = sign_ins.begin(CONSOLE)
     try:
         address = oidc.issuer.sign_in_address(made.state, made.nonce, made.challenge)
     except UnavailableError as error:

@@ -10,6 +10,7 @@ import pytest
 
 from services.bus import server
 from services.bus.configuration import BusFiles
+from services.contracts.errors import UnavailableError
 from services.contracts.keys.signing import new_seed_file, public_key
 
 
@@ -47,6 +48,28 @@ def test_a_change_that_was_cut_left_the_key_and_is_made_over(
     assert server.coordinator_keys(files, end - timedelta(microseconds=1)) == f"{key} {first}"
     assert server.coordinator_keys(files, end) == key, "at its end it is over"
     assert os.listdir(files.folder).count("coordinator.nk.new") == 0
+
+
+@pytest.mark.parametrize("said", [
+    b"{", b"[]", b"{}", b"\xff", b'{"public_key": "U"}', b'{"public_key": "U", "until": 7}', b"[" * 100_000,
+    b'{"public_key": "U", "until": "2030-01-01"}', b'{"public_key": "U", "until": "soon"}',
+    b'{"public_key": "U", "until": "2030-01-01T00:00:00+00:00", "before": [3]}',
+])
+def test_a_file_of_former_keys_that_was_damaged_is_named(tmp_path: Path, said: bytes) -> None:
+    files = BusFiles(tmp_path)
+    new_seed_file(files.coordinator_seed)
+    files.coordinator_former.write_bytes(said)
+    with pytest.raises(UnavailableError, match="^.*coordinator-former.json does not say which former keys of the OEM"):
+        server.coordinator_keys(files, datetime.now(UTC))
+
+
+def test_users_that_are_no_text_are_not_those_that_the_server_should_have(tmp_path: Path) -> None:
+    files = BusFiles(tmp_path)
+    new_seed_file(files.coordinator_seed)
+    server.update_users(files, {})
+    assert server.are_users_current(files, {})
+    files.users.write_bytes(b"\xff" + files.users.read_bytes())
+    assert not server.are_users_current(files, {})
 
 
 @pytest.mark.parametrize("standing", [None, (), ("b" * 64, "a" * 64)])

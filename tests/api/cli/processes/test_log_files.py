@@ -45,6 +45,20 @@ def test_a_disk_that_takes_no_copy_gets_its_room_back(tmp_path: Path, monkeypatc
     assert shorten(log) and log.stat().st_size == 0 and [*tmp_path.iterdir()] == [log]
 
 
+def test_a_log_that_goes_meanwhile_and_a_folder_in_the_place_of_its_copy_end_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "MOST_BYTES", 100)
+    log = tmp_path / "x.log"
+    log.write_bytes(b"b" * 101)
+    (tmp_path / "x.log.1").mkdir()
+    assert shorten(log) and log.stat().st_size == 0 and (tmp_path / "x.log.1").is_dir()
+    (tmp_path / "x.log.1").rmdir()
+    log.write_bytes(b"b" * 101)
+    monkeypatch.setattr(shutil, "copyfileobj", lambda *_: log.unlink())
+    assert shorten(log) and not log.exists()
+
+
 def test_a_child_goes_on_in_the_log_that_was_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the file would be as long as before, with a hole for a beginning; its last words are still found."""
     monkeypatch.setattr(log_files, "MOST_BYTES", 2000)

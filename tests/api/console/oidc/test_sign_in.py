@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import pytest
+
 from api.console.sign_ins import COOKIE as SIGN_IN_COOKIE
 from api.console.sign_ins import SECONDS
 from api.web.sessions import IDLE
@@ -148,6 +150,17 @@ def test_an_issuer_that_is_away_leaves_the_tokens(world: Any, browser: Browser, 
 def test_a_browser_is_sent_to_no_other_site(browser: Browser) -> None:
     answer = browser.sign_in("https://evil.example.com/console")
     assert answer.headers["Refresh"] == "0; url=/console"
+
+
+@pytest.mark.parametrize(("length", "kept"), [(500, True), (3000, False), (20_000, False)])
+def test_a_page_whose_address_no_cookie_holds_is_not_gone_back_to(browser: Browser, length: int, kept: bool) -> None:
+    """A browser drops a cookie of more than 4096 characters, and the issuer's answer would be nobody's."""
+    page = f"/console/audit?target={'é' * (length // 6)}"
+    begun = browser.begin(page)
+    assert len(begun.headers["Set-Cookie"]) <= 4096
+    answer = browser.back(browser.agree(begun.headers["Location"]))
+    assert answer.status_code == 200 and answer.headers["Refresh"].startswith("0; url=/console")
+    assert ("/console/audit?target=" in answer.headers["Refresh"]) is kept
 
 
 def test_after_ten_wrong_answers_an_address_waits(browser: Browser) -> None:
