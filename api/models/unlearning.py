@@ -26,7 +26,7 @@ def unlearn(backend: Backend, actor: Actor, name: str, wanted: Unlearning) -> Un
     Nothing is trained for an archived plan: its versions that had the plant go at once, where that was asked.
     ``NotFoundError`` where there is no such plan, or no run of it had the plant; ``ConflictError`` while a run of it is
     unfinished, where the plan is archived and older versions were to wait for one without the plant, or where the plan
-    is not archived and is of this plant alone, or wants more sites than it names besides.
+    is not archived and is of this plant alone, or needs more sites than it names besides.
     """
     site, leaving = wanted.site, Leaving(site_id=wanted.site, at_once=wanted.purge == "now")
     with backend.store.atomic() as store:
@@ -70,7 +70,7 @@ def _backups_since(store: Repositories, first: datetime) -> tuple[str, ...]:
 def without_site(plan: Plan, site: str) -> Plan:
     """Plan that does not name a site; explicit weights of the others are scaled up to sum to 1.
 
-    ``ConflictError`` where it names no other, or fewer than it wants at least.
+    ``ConflictError`` where it names no other, or fewer than it wants at least, or than a sum is over.
     """
     waiting = plan.waiting
     waited_for = waiting is not None and site in waiting.sites
@@ -87,6 +87,12 @@ def without_site(plan: Plan, site: str) -> Plan:
             f"plan {plan.name} wants {plan.min_sites} sites at least and names {len(set(sites))} without {site}, so "
             "that no run of it could train: give it fewer min_sites first (`ballast plan update`), or archive it and "
             "unlearn with --purge now"
+        )
+    if plan.sites and plan.reveal == "sums" and len(set(sites)) < plan.min_cohort:
+        raise ConflictError(
+            f"plan {plan.name} sums over {plan.min_cohort} sites at least and names {len(set(sites))} without {site}, "
+            'so that no run of it could train: name more sites or set reveal = "each site" first (`ballast plan '
+            "update`), or archive it and unlearn with --purge now"
         )
     total = sum(weight for each, weight in plan.explicit_weights.items() if each != site)
     settings = {

@@ -66,7 +66,8 @@ def test_a_plant_leaves_and_a_run_without_it_is_due(world: Any, monkeypatch: pyt
 
 def test_the_plan_without_the_plant_keeps_the_others_in_proportion() -> None:
     own = {"a": {"weight": 0.5}, "b": {"weight": 0.3}, "c": {"weight": 0.2, "label_flip_cost": 2.0}}
-    plan = Plan.model_validate({"name": "p", "asset_type": "rig", "sites": ["a", "b", "c"], "site_settings": own})
+    named = {"name": "p", "asset_type": "rig", "sites": ["a", "b", "c"], "reveal": "each site"}
+    plan = Plan.model_validate(named | {"site_settings": own})
     fewer = without_site(plan, "a")
     assert fewer.sites == ("b", "c") and fewer.explicit_weights == pytest.approx({"b": 0.6, "c": 0.4})
     assert fewer.site_settings["c"].label_flip_cost == 2.0
@@ -82,10 +83,21 @@ def test_the_plan_without_the_plant_keeps_the_others_in_proportion() -> None:
 
 def test_a_plan_that_would_name_fewer_sites_than_it_wants_is_not_left_so() -> None:
     """Else the enrolment would end, and each run that is to forget the plant would fail."""
-    named = {"name": "p", "asset_type": "rig", "sites": ["a", "b", "c"]}
+    named = {"name": "p", "asset_type": "rig", "sites": ["a", "b", "c"], "reveal": "each site"}
     with pytest.raises(ConflictError, match="wants 3 sites at least and names 2 without a.*fewer min_sites first"):
         without_site(Plan.model_validate(named | {"min_sites": 3}), "a")
     assert without_site(Plan.model_validate(named | {"min_sites": 2}), "a").sites == ("b", "c")
     own = {"min_sites": 3, "site_settings": {"a": {"weight": 1}}}
     by_type = Plan.model_validate({"name": "p", "asset_type": "rig"} | own)
     assert without_site(by_type, "a").min_sites == 3, "others may enrol"
+
+
+def test_a_plan_that_would_name_fewer_sites_than_a_sum_is_over_is_not_left_so() -> None:
+    """As one of three plants, by default: each run that is to forget the plant would fail."""
+    named = {"name": "p", "asset_type": "rig", "sites": ["a", "b", "c", "d"]}
+    assert without_site(Plan.model_validate(named), "a").sites == ("b", "c", "d")
+    for fewer in ({"sites": ["a", "b", "c", "c"]}, {"min_cohort": 4}):
+        with pytest.raises(ConflictError, match='sums over . sites at least and names . without a.*"each site" first'):
+            without_site(Plan.model_validate(named | fewer), "a")
+    by_type = {"name": "p", "asset_type": "rig", "site_settings": {"a": {"weight": 1}}}
+    assert without_site(Plan.model_validate(by_type), "a").site_settings == {}, "others may enrol"

@@ -49,7 +49,7 @@ def service(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for number, site in enumerate((*PLANTS, "harbour")):
             store.sites.enrol(site, f"U{number:055d}", ["rig"])
         for name in ("wear", "leak"):
-            plan = store.plans.create(Plan(name=name, asset_type="rig", sites=PLANTS)).plan
+            plan = store.plans.create(Plan(name=name, asset_type="rig", sites=PLANTS, reveal="each site")).plan
             run = store.runs.create_run(plan)
             terms = [SiteTermsRecord(site_id=site, weight=0.25, radius=0.0, n_samples=9) for site in plan.sites]
             store.runs.begin_run(run.run_id, terms)
