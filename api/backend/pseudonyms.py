@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 DIGITS = 8  # hexadecimal: two of 200 sites share a name once in 200,000 models
 _SITE_FIELDS = frozenset({"site_id", "sites", "missing"})
-_KEYED_BY_SITE = frozenset({"site_settings"})
+_KEYED_BY_SITE = frozenset({"site_settings", "sites"})
+"""Fields that are a mapping by site, where they are a mapping: ``sites`` of a plan's ``waiting`` is one."""
 _TEXT_FIELDS = frozenset({"reason"})
 AnyContract = TypeVar("AnyContract", bound=BaseModel)
 
@@ -49,13 +50,14 @@ class Pseudonyms:
 def _site_ids(value: Any, field: str = "") -> Iterator[str]:
     """Every site that a contract names in a field for sites."""
     if isinstance(value, Mapping):
+        by_site = field in _KEYED_BY_SITE
         for key, item in value.items():
-            if field in _KEYED_BY_SITE:
+            if by_site:
                 yield str(key)
-            yield from _site_ids(item, str(key))
+            yield from _site_ids(item, "" if by_site else str(key))
     elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _site_ids(item, field)
+        for item in value:  # a table in a list has fields of its own, and is keyed by none of the list's
+            yield from _site_ids(item, "" if isinstance(item, Mapping) else field)
     elif isinstance(value, str) and field in _SITE_FIELDS:
         yield value
 
@@ -66,7 +68,8 @@ def _renamed(value: Any, names: Mapping[str, str], field: str = "") -> Any:
     if isinstance(value, Mapping):
         return {key: _renamed(item, names, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(_in_new_order([_renamed(item, names, field) for item in value], field))
+        items = [_renamed(item, names, "" if isinstance(item, Mapping) else field) for item in value]
+        return tuple(_in_new_order(items, field))
     if isinstance(value, str) and field in _SITE_FIELDS:
         return names.get(value, value)
     if isinstance(value, str) and field in _TEXT_FIELDS:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from api.backend.pseudonyms import Pseudonyms
 from services.contracts.history.run import Run, SiteAnswer, SiteTermsRecord, SummedSites
 from services.contracts.plans.plan import Plan
@@ -44,6 +46,21 @@ def test_sites_that_key_settings_bear_their_pseudonyms_too() -> None:
         names.name("pumps", "plant"): 0.4, names.name("pumps", "plant-2"): 0.6,
     }
     assert list(shown.site_settings) == sorted(shown.site_settings)
+
+
+@pytest.mark.parametrize("sites", [(), ("plant", "plant-2", "sites")])
+def test_sites_that_a_plan_waits_for_bear_their_pseudonyms_too(sites: tuple[str, ...]) -> None:
+    """Also one that is called as the field is; where the plan names its sites, those that it waits for are of them."""
+    names, own = Pseudonyms(KEY), {"sites": {"weight": 0.4, "label_flip_cost": 2.0}} if not sites else {}
+    plan = Plan.model_validate({
+        "name": "pumps", "asset_type": "pump", "reveal": "each site", "sites": sites, "site_settings": own,
+        "waiting": {"sites": {"plant": 30.0, "plant-2": 0.0}},
+    })
+    shown = names.applied("pumps", run().model_copy(update={"plan": plan})).plan
+    assert "plant" not in shown.model_dump_json()
+    assert shown.waiting.sites == {names.name("pumps", "plant"): 30.0, names.name("pumps", "plant-2"): 0.0}
+    assert list(shown.waiting.sites) == sorted(shown.waiting.sites)
+    assert [each.label_flip_cost for each in shown.site_settings.values()] == [2.0] * (not sites)
 
 
 def test_a_site_named_like_a_word_or_a_plan_changes_nothing_else() -> None:
