@@ -56,7 +56,9 @@ def test_sites_that_a_plan_waits_for_bear_their_pseudonyms_too(sites: tuple[str,
         "name": "pumps", "asset_type": "pump", "reveal": "each site", "sites": sites, "site_settings": own,
         "waiting": {"sites": {"plant": 30.0, "plant-2": 0.0}},
     })
-    shown = names.applied("pumps", run().model_copy(update={"plan": plan})).plan
+    told = names.applied("pumps", run(reason="a weight of plant is 0").model_copy(update={"plan": plan}))
+    assert told.reason == f"a weight of {names.name('pumps', 'plant')} is 0"
+    shown = told.plan
     assert "plant" not in shown.model_dump_json()
     assert shown.waiting.sites == {names.name("pumps", "plant"): 30.0, names.name("pumps", "plant-2"): 0.0}
     assert list(shown.waiting.sites) == sorted(shown.waiting.sites)
