@@ -123,6 +123,16 @@ def test_what_does_not_fit_is_one_line(shared_world: Any, case: str) -> None:
     assert said in answer.json()["error"] and "\n" not in answer.json()["error"]
 
 
+def test_tensors_of_features_are_as_long_as_one_another(shared_world: Any) -> None:
+    tensors = [
+        {"name": name, "shape": [length], "datatype": "FP64", "data": [1.0] * length}
+        for name, length in (("flow_mean", 2), ("pressure_mean", 3))
+    ]
+    answer = infer(shared_world, *tensors)
+    assert answer.status_code == 400
+    assert answer.json()["error"].endswith("the tensors must have one length, got 2, 3")
+
+
 def test_binary_tensors_are_refused_by_their_name(shared_world: Any) -> None:
     tensor = {"name": "features", "shape": [1, 14], "datatype": "FP64", "parameters": {"binary_data_size": 112}}
     text = json.dumps({"inputs": [tensor]}).encode()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from api.web.etags import etag_of
 from services.contracts.access.identity import Role
+from services.contracts.plans.plan import Plan
 
 PATH = "/v1/admin/plans"
 PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "triplex-pump", "cron": "0 2 * * mon-fri", "min_sites": 2}
@@ -12,6 +14,16 @@ PLAN: dict[str, Any] = {"name": "nightly", "asset_type": "triplex-pump", "cron":
 
 def send(world: Any, method: str, path: str, body: Any = None, **headers: str) -> Any:
     return world.call(Role.ADMINISTRATOR, method, path, body, headers=headers)
+
+
+def test_a_tag_is_of_what_a_record_says_in_whichever_order() -> None:
+    """A database may give the terms of a document in another order than they were written in."""
+    terms = {"gamma": 1.0, "rho": 2.0}
+    one, other = (Plan.model_validate(PLAN | {"parameters": dict(order)}) for order in (
+        terms.items(), reversed(terms.items()),
+    ))
+    changed = Plan.model_validate(PLAN | {"parameters": terms | {"rho": 3.0}})
+    assert etag_of(one) == etag_of(other) != etag_of(changed)
 
 
 def test_a_plan_that_the_caller_has_already_is_not_sent_again(any_world: Any) -> None:

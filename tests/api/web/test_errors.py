@@ -172,6 +172,8 @@ def test_a_body_over_the_limit_is_refused_said_or_unsaid(shared_world: Any) -> N
     for content in (b" " * (LARGEST_BODY_BYTES + 1), pieces()):
         answer = shared_world.call(Role.VIEWER, "POST", path, content=content, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    whole = shared_world.call(Role.VIEWER, "POST", path, content=b" " * LARGEST_BODY_BYTES, headers=headers)
+    assert whole.status_code == 422, "a body of the limit's size is read"
 
 
 def test_an_unexpected_error_says_only_where_to_look(

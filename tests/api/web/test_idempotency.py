@@ -22,6 +22,7 @@ from services.contracts.access.identity import Role
 from services.contracts.errors import UnavailableError
 from services.identity import tokens
 from services.identity.roles import Permission
+from services.round_store.database.failures import COMMIT_UNKNOWN
 from services.round_store.tables.operation import OutcomeRow
 from tests.oracles.store_walk import all_columns
 from tests.waiting import PATIENCE, wait_until
@@ -134,6 +135,21 @@ def test_a_failure_of_the_server_may_be_tried_again(world: Any, monkeypatch: pyt
             broken.setattr("api.tokens.service.issue", fail)
             assert ask(world, "k1").status_code == status
     assert ask(world, "k1").status_code == 201
+
+
+@pytest.mark.parametrize(("code", "status"), [("database_cannot_open", 201), (COMMIT_UNKNOWN, 409)])
+def test_a_key_that_could_not_be_given_back_is_so_later_unless_somebody_may_have_it_by_then(
+    world: Any, monkeypatch: pytest.MonkeyPatch, code: str, status: int
+) -> None:
+    """Of the second nobody knows whether it is free: another request may have taken it, and be on its way."""
+    def away(*_: Any, **__: Any) -> None:
+        raise UnavailableError("the store is away", code=code)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("api.tokens.service.issue", lambda *_: (_ for _ in ()).throw(UnavailableError("away")))
+        broken.setattr("api.web.idempotency._forget", away)
+        assert ask(world, "k1").status_code == 503
+    assert ask(world, "k1").status_code == status
 
 
 def test_what_is_kept_is_opened_by_the_same_token_and_key_alone() -> None:
