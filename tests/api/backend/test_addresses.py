@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from api.backend.addresses import api_address, certificate_digest, link_addresses, websocket_addresses
+from api.backend.addresses import (
+    api_address,
+    certificate_digest,
+    link_addresses,
+    websocket_addresses,
+    without_secrets,
+)
 from api.backend.flows_process import flows_at_work
 from api.system import checks
 from services.bus import server
@@ -20,6 +26,14 @@ from services.contracts.errors import InvalidInputError, UnavailableError
 from services.process.private_files import private_folder
 from services.process.process_lock import held
 from services.process.settings import Settings
+
+
+@pytest.mark.parametrize(("address", "shown"), [
+    ("https://ada:word@mlflow.example/pages?password=word&x=1", "https://mlflow.example/pages"),
+    ("https://a@b:word@[::1]:5000/", "https://[::1]:5000/"), ("http://127.0.0.1:4200", "http://127.0.0.1:4200"),
+])
+def test_a_page_is_shown_without_user_password_and_query(address: str, shown: str) -> None:
+    assert without_secrets(address) == shown
 
 
 def settings(home: Path, **sections: Any) -> Settings:
