@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray
+from models.features.feature_units import centred, units_of
 from models.problem import SiteProblem
 
 
@@ -20,15 +21,14 @@ class Units:
     @staticmethod
     def of(sites: list[SiteProblem]) -> Units:
         """Units in which a unit of every weight does about the same to the risk."""
-        rows, centre = _rows(sites)
+        rows, centre = centred(sites)
         radius = max(site.spec.radius for site in sites)
-        spread = np.sqrt(np.square(rows - centre).mean(axis=0) + radius * radius)
-        return Units(centre, np.where(spread > 0, spread, 1.0))
+        return Units(centre, units_of(rows, centre, radius))
 
     @staticmethod
     def of_one_size(sites: list[SiteProblem]) -> Units:
         """Units with one spread for all features: radius and label flip cost over it, and the problem is the same."""
-        rows, centre = _rows(sites)
+        rows, centre = centred(sites)
         apart = rows - centre
         largest = float(np.abs(apart).max(initial=0.0)) or 1.0
         size = largest * float(np.sqrt(np.square(apart / largest).mean()))
@@ -51,9 +51,3 @@ class Units:
             turned[:n] -= slope[n] * self.centre
         turned[:n] /= self.spread
         return turned
-
-
-def _rows(sites: list[SiteProblem]) -> tuple[FloatArray, FloatArray]:
-    """All rows and their centre (P,), zero without an intercept, which is what makes a centre free."""
-    rows = np.vstack([site.features for site in sites])
-    return rows, rows.mean(axis=0) if sites[0].spec.fit_intercept else np.zeros(rows.shape[1])

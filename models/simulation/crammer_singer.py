@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from models.basics import FloatArray, ProblemError
+from models.features.feature_units import centred, units_of
 from models.methods.answer_arrays import cut_answer
 from models.methods.bundle.level import BundleServer
 from models.methods.catalogue import get_method
@@ -63,7 +64,7 @@ def train_crammer_singer(
     check_alike("transport_norm", [each.spec.transport_norm for each in problems])
     check_alike("fit_intercept", [each.spec.fit_intercept for each in problems])
     spec, n_features = problems[0].spec, problems[0].features.shape[1]
-    units = _Units.of(problems, n_classes, n_features)
+    units = _Units.of(problems, n_classes)
     server, shares = BundleServer(False), site_shares(sites, weights)
     problem = ServerProblem(
         n_classes * (n_features + int(spec.fit_intercept)),
@@ -101,12 +102,10 @@ class _Units:
     fit_intercept: bool
 
     @classmethod
-    def of(cls, problems: list[SiteProblem], n_classes: int, n_features: int) -> _Units:
-        rows = np.vstack([each.features for each in problems])
-        fit_intercept = problems[0].spec.fit_intercept
-        centre = rows.mean(axis=0) if fit_intercept else np.zeros(n_features)
-        spread = np.sqrt(np.square(rows - centre).mean(axis=0))
-        return cls(centre, np.where(spread > 0, spread, 1.0), n_classes, fit_intercept)
+    def of(cls, problems: list[SiteProblem], n_classes: int) -> _Units:
+        rows, centre = centred(problems)
+        radius = max(each.spec.radius for each in problems)
+        return cls(centre, units_of(rows, centre, radius), n_classes, problems[0].spec.fit_intercept)
 
     def given(self, point: FloatArray) -> FloatArray:
         """Weights (D,) of the features as given."""
