@@ -31,7 +31,7 @@ def residual_interval(loss: Loss, risk: float, confidence: float) -> tuple[float
         raise ProblemError(f"a worst-case risk must be a finite number at or above 0, got {risk}")
     height = risk / (1.0 - confidence)
     if isinstance(loss, Huber):
-        knee = 0.5 * loss.epsilon**2
+        knee = 0.5 * loss.epsilon * loss.epsilon  # infinite where a power of Python's would raise
         size = math.sqrt(2.0 * height) if height <= knee else height / loss.epsilon + 0.5 * loss.epsilon
         return -size, size
     if isinstance(loss, EpsilonInsensitive):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
-from models.features.kernel_lift import KernelLift
+from models.features.kernel_lift import KernelLift, check_bandwidth
 from models.features.lift import lesser_steepness
 
 
@@ -98,12 +98,11 @@ def fourier_lift(
 
     Equal numbers are the same arguments, whether of Python or of numpy.
 
-    ``ProblemError`` for a count below 1, a bandwidth that is not above 0, or a negative seed.
+    ``ProblemError`` for a count below 1, a negative seed, or as :func:`check_bandwidth`.
     """
     if n_features < 1 or n_components < 1:
         raise ProblemError(f"a lift needs at least one feature and one component, got {n_features} and {n_components}")
-    if not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise ProblemError(f"bandwidth must be a finite number above 0, got {bandwidth}")
+    check_bandwidth(bandwidth)
     if seed < 0:
         raise ProblemError(f"seed must be at or above 0, got {seed}")
     random = np.random.Generator(np.random.PCG64(seed))

@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
-from models.basics import FloatArray, TransportNorm
+from models.basics import FloatArray, ProblemError, TransportNorm
 from models.features.bent_move import bent_move
 from models.features.lift import check_features, check_slopes, lead_over_steepness
 from models.geometry.supports import BoxSupport
+
+
+WIDEST: Final = 1e100
+"""Largest bandwidth, and one over the least: beyond, its square and that of a frequency are no numbers."""
+
+
+def check_bandwidth(bandwidth: float) -> float:
+    """A kernel's bandwidth; :class:`ProblemError` for one that is not above 0, or too far from 1."""
+    if not 1.0 / WIDEST <= float(bandwidth) <= WIDEST:
+        raise ProblemError(f"bandwidth must lie between {1.0 / WIDEST:g} and {WIDEST:g}, got {bandwidth}")
+    return bandwidth
 
 
 @dataclass(frozen=True)

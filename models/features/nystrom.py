@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from models.basics import FloatArray, ProblemError, TransportNorm
-from models.features.kernel_lift import KernelLift
+from models.features.kernel_lift import KernelLift, check_bandwidth
 from models.features.lift import check_size
 from models.geometry.norms import DUAL_NORM, vector_norm
 
@@ -121,13 +121,12 @@ class NystromLift(KernelLift):
 
 
 def nystrom_lift(points: FloatArray, *, bandwidth: float, keep_linear: bool = True) -> NystromLift:
-    """The lift of given points (K, P) in [0, 1]; ``ProblemError`` for others, or a bandwidth that is not above 0."""
+    """The lift of given points (K, P) in [0, 1]; ``ProblemError`` for others, or as :func:`check_bandwidth`."""
     if points.ndim != 2 or 0 in points.shape or not ((points >= 0.0) & (points <= 1.0)).all():
         raise ProblemError(f"points of a Nystrom lift are (K, P) between 0 and 1, got the shape {points.shape}")
     if len(points) > MOST_POINTS:
         raise ProblemError(f"a Nystrom lift has {MOST_POINTS} points at most, got {len(points)}")
-    if not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise ProblemError(f"bandwidth must be a finite number above 0, got {bandwidth}")
+    check_bandwidth(bandwidth)
     check_size(len(points) + (points.shape[1] if keep_linear else 0))
     return NystromLift(points, float(bandwidth), keep_linear=bool(keep_linear))
 

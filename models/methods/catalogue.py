@@ -196,8 +196,8 @@ def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, fl
     for name, value in given.items():
         if not _is_number(value):
             raise ProblemError(f"parameter {name} of method {method.name} must be a number, got {value!r:.60}")
-        if value not in RANGES[name]:
-            raise ProblemError(f"parameter {name} of method {method.name} must be {RANGES[name]}, got {value:g}")
+        if (number := _float(value)) not in RANGES[name]:
+            raise ProblemError(f"parameter {name} of method {method.name} must be {RANGES[name]}, got {number:g}")
     complete = {**method.parameters, **given}
     if method.check is not None:
         method.check(complete)
@@ -205,4 +205,12 @@ def check_parameters(method: Method, given: Mapping[str, float]) -> dict[str, fl
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real)
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _float(value: float) -> float:
+    """The number as a float; infinite for a whole one that is beyond all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

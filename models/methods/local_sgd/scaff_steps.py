@@ -20,6 +20,8 @@ from models.fairness.ambiguity_set import Convexity, RelativeSet, check_convexit
 
 _C_ALPHA = 0.5
 """The paper's free constant c_alpha in (0, 1)."""
+_LEAST_SQUARE = 1e-300
+"""Of a step times the coupling: one over it is a number, and its product with the step too."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,10 @@ def step_rule(parameters: Mapping[str, float], sum_norm: float) -> StepRule:
     slack = m - 2.0 * M * (sum_norm - 1.0)
     tau = parameters.get("tau0", 0.0) or _largest_tau(M, sum_norm, slack)
     coupling, room = parameters.get("coupling", 0.0), 1.0 - 27.0 * M * tau
-    gamma = parameters.get("gamma0", 0.0)
-    if gamma == 0.0 and coupling > 0.0 and room > 0.0:
-        gamma = _C_ALPHA * room / (2.0 * coupling * tau) ** 2
+    gamma, slow = parameters.get("gamma0", 0.0), 2.0 * coupling * tau
+    # Where float64 has no square of so small a step, nothing is known of gamma, as without a coupling.
+    if gamma == 0.0 and slow * slow >= _LEAST_SQUARE and room > 0.0:
+        gamma = _C_ALPHA * room / (slow * slow)
     beta = max(1.0, 2.0 * tau * M)
     first = Steps(tau, gamma * tau or sigma, tau / (local_steps * beta), 1.0)
     return StepRule(first, max(slack / 4.0, 0.0), beta, local_steps)

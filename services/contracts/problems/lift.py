@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
 
 from models.basics import ProblemError
 from models.features.fourier import fourier_lift
+from models.features.kernel_lift import check_bandwidth
 from models.features.lift import Lift
 from models.features.nystrom import MOST_POINTS, drawn_points, nystrom_lift
 from models.features.products import product_lift
@@ -24,6 +25,8 @@ Fingerprint = Annotated[str, Field(pattern=SHA256_PATTERN)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A place within a sensor's range, 0 at its low end and 1 at its high end."""
 
+Bandwidth = Annotated[float, Field(gt=0, allow_inf_nan=False), AfterValidator(check_bandwidth)]
+
 
 class FourierLiftSpec(Contract):
     """Random Fourier features ``cos(<omega, x> + phase)``, drawn alike at every site from ``seed``.
@@ -34,7 +37,7 @@ class FourierLiftSpec(Contract):
 
     kind: Literal["fourier"] = "fourier"
     components: int = Field(ge=1, le=4096)
-    bandwidth: float = Field(gt=0, allow_inf_nan=False)
+    bandwidth: Bandwidth
     seed: int = Field(default=0, ge=0, le=2**53)
     keep_linear: bool = True
     fingerprint: Fingerprint | None = None
@@ -131,7 +134,7 @@ class NystromLiftSpec(Contract):
     kind: Literal["nystrom"]
     components: int | None = Field(default=None, ge=1, le=MOST_POINTS)
     points: tuple[tuple[Share, ...], ...] = Field(default=(), max_length=MOST_POINTS)
-    bandwidth: float = Field(gt=0, allow_inf_nan=False)
+    bandwidth: Bandwidth
     seed: int = Field(default=0, ge=0, le=2**53)
     keep_linear: bool = True
     fingerprint: Fingerprint | None = None

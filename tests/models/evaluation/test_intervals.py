@@ -32,3 +32,9 @@ def test_without_a_risk_nothing_is_left_and_what_has_no_interval_is_refused() ->
     for loss, risk, confidence in (("hinge", 0.1, 0.9), ("huber", -0.1, 0.9), ("huber", 0.1, 1.0), ("huber", 0.1, 0.0)):
         with pytest.raises(ProblemError):
             residual_interval(get_loss(loss), risk, confidence)
+
+
+@pytest.mark.parametrize("epsilon", [1e155, 1e200, 1e308])
+def test_a_huber_threshold_whose_square_is_no_number_is_never_reached(epsilon: float) -> None:
+    wide = residual_interval(get_loss("huber", epsilon=epsilon), 0.1, 0.9)
+    assert wide == pytest.approx((-np.sqrt(2.0), np.sqrt(2.0)), rel=1e-12)

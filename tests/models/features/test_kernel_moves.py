@@ -79,3 +79,19 @@ def test_the_bend_of_bumps_is_attained_where_they_are_a_second_difference() -> N
     heights = [float((lift.apply(middle + move) @ slopes[0])[0]) for move in (-step, 0.0, step)]
     bend = 0.5 * abs(heights[0] - 2.0 * heights[1] + heights[2]) / step**2
     assert 0.97 * lift.bends(slopes)[0, 0, 0] < bend <= lift.bends(slopes)[0, 0, 0]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("bandwidth", [1e-100, 1e100])
+def test_all_is_a_number_up_to_the_ends_of_the_bandwidths(bandwidth: float, norm: TransportNorm) -> None:
+    rows = np.random.default_rng(17).uniform(size=(5, 2))
+    for lift in (fourier_lift(2, 6, bandwidth=bandwidth, seed=1), nystrom_lift(rows[:3], bandwidth=bandwidth)):
+        slopes = np.ones((1, lift.n_outputs))
+        assert np.isfinite(lift.apply(rows)).all() and np.isfinite(lift.lipschitz(norm))
+        assert np.isfinite(lift.steepness(slopes, norm)).all() and np.isfinite(lift.bends(slopes)).all()
+        assert (lift.least_move(slopes, rows, np.ones((5, 1)), norm) > 0.0).all()
+    for beyond in (0.99 * bandwidth if bandwidth < 1.0 else 1.01 * bandwidth, 0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ProblemError, match="bandwidth must lie between 1e-100 and"):
+            fourier_lift(2, 6, bandwidth=beyond, seed=1)
+        with pytest.raises(ProblemError, match="bandwidth must lie between 1e-100 and"):
+            nystrom_lift(rows, bandwidth=beyond)

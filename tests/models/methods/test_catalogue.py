@@ -119,3 +119,12 @@ def test_solvers_are_those_of_the_loss_and_the_support(
     name: str, loss: str, support: SupportKind, names: tuple[str, ...]
 ) -> None:
     assert METHODS[name].solver_names(loss=get_loss(loss), support=support) == names
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(True, "must be a number, got True"), (10**400, "must be above 0, got inf"), (-(10**400), "above 0, got -inf")],
+)
+def test_a_parameter_that_is_no_float_is_refused_by_its_name(value: float, said: str) -> None:
+    with pytest.raises(ProblemError, match=f"parameter rho of method fdr-admm .*{said}"):
+        check_parameters(get_method("fdr-admm"), {"rho": value})

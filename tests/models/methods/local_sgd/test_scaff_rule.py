@@ -110,3 +110,13 @@ def test_the_first_step_is_above_zero_however_large_the_set_is(sum_norm: float) 
     rule = step_rule({"local_steps": 4.0, "strong_convexity": 1.0, "smoothness": 1.5, "dual_step": 0.3}, sum_norm)
     assert rule.first.tau == pytest.approx(1.0 / (1200.0 * 1.5 * sum_norm))
     assert (rule.after(rule.first).tau < rule.first.tau) == (sum_norm < 4.0 / 3.0)
+
+
+@pytest.mark.parametrize(
+    "given", [{"tau0": 1e-170}, {"coupling": 1e-200}, {"coupling": 1e-320}, {"smoothness": 1e306}]
+)
+def test_where_the_couplings_square_is_no_number_sigma_begins_as_without_one(given: dict[str, float]) -> None:
+    stated = {"local_steps": 3.0, "strong_convexity": 1.0, "smoothness": 1.0, "coupling": 1.0, "dual_step": 0.05}
+    rule, without = (step_rule({**stated, **given, **coupling}, 1.0) for coupling in ({}, {"coupling": 0.0}))
+    assert rule == without and rule.first.sigma == 0.05
+    assert step_rule({**stated, "tau0": 0.01}, 1.0).first.sigma > 1.0

@@ -65,6 +65,11 @@ def radius(**rule: Any) -> dict[str, Any]:
         ({"spec": {"transport_norm": "l3"}}, "spec.transport_norm"),
         ({"spec": {"lift": {"components": 0, "bandwidth": 1}}}, "spec.lift.fourier.components"),
         ({"spec": {"lift": {"components": 5, "bandwidth": math.nan}}}, "spec.lift.fourier.bandwidth"),
+        ({"spec": {"lift": {"components": 5, "bandwidth": 1e-160}}}, "bandwidth must lie between 1e-100 and 1e+100"),
+        (
+            {"spec": {"lift": {"kind": "nystrom", "components": 5, "bandwidth": 1e300}}},
+            "bandwidth must lie between 1e-100 and 1e+100",
+        ),
         ({"spec": {"lift": {"components": 5, "bandwidth": 1, "kind": "deep"}}}, "spec.lift: the kind of a lift is"),
     ],
 )
