@@ -13,9 +13,11 @@ from models.cuts.evidence import Evidence
 from models.cuts.held_open import MOST_ROUNDS, held_open, left_open, stands_still
 from models.methods.answer_arrays import cut_answer
 from models.methods.catalogue import check_parameters, get_method
-from models.problem import ServerProblem, Status
+from models.problem import ServerProblem, SiteTerms, Status
 from models.worst_case.risk import RiskCut
 from tests.models.cuts.told import NAMES, answer_of, problem_of
+
+SHARES = (0.25, 0.25, 0.25, 0.25, 0.0)
 
 
 def told(problem: ServerProblem, low: dict[str, float], away: tuple[str, ...] = ()) -> Evidence:
@@ -144,3 +146,12 @@ def test_sites_hold_a_gap_open_together_where_cuts_are_of_the_point_that_was_ask
     begun = narrowed(rounds_after(told(problem, {"a": 0.2, "b": 0.3}), problem, MOST_ROUNDS), 0.15)
     state: Any = replace(server.init(problem), evidence=begun)
     assert server.status(state, problem) is status
+
+
+def test_where_the_first_two_leave_just_half_of_it_no_third_is_named() -> None:
+    terms = tuple(SiteTerms(name, share, 0.1, 1.0) for name, share in zip(NAMES, SHARES, strict=True))
+    problem = problem_of(sites=terms)
+    evidence = told(problem, dict.fromkeys("abcd", 0.5))
+    left = left_open(evidence, problem)
+    np.testing.assert_allclose(left, [0.125, 0.125, 0.125, 0.125, 0.0])
+    assert list(held_open([evidence], problem, 2.0 * (left[0] + left[1]), together=True)) == ["a", "b"]

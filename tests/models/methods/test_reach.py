@@ -136,9 +136,11 @@ def test_the_reach_of_steps_is_their_number_times_the_steepest_gradient() -> Non
     assert _grown(0.5, 3) == 1.75 and _grown(1.0, 3) == 3.0 and _grown(0.0, 3) == 1.0 and _grown(1e9, 999) == math.inf
 
 
-def test_the_reach_of_a_step_of_admm_is_the_steepest_slope_over_its_stiffness() -> None:
+@pytest.mark.parametrize("name", ["fdr-admm", "fdr-admm-sc", "fdr-admm-reg"])
+def test_the_reach_of_a_step_of_admm_is_the_steepest_slope_over_its_stiffness(name: str) -> None:
+    """Also where the half restates the problem: trusted labels move no end farther."""
     message = {"centre": np.full(2, 100.0), "penalty": np.array(2.0), "ridge": np.array(1.0)}
-    found = reach(METHODS["fdr-admm"].site, message, {}, get_loss("hinge"), 0.1, lambda _: 1.0)
+    found = reach(METHODS[name].site, message, {}, get_loss("hinge"), 0.1, lambda _: 1.0)
     assert found is not None
     np.testing.assert_allclose(found.where, 50.0)
     np.testing.assert_allclose(found.most, 3e-3 * 3**6 * 100.0 + 2 * (1.1 + 0.2) / 4)
@@ -166,3 +168,5 @@ def test_a_step_from_beside_its_centre_starts_from_the_risk_there() -> None:
     found = reach(DrflSite(), asked, {}, loss, 0.1, highest)
     beside = np.full(size, aside)
     assert found is not None and (found.most >= aside + 2.0 * (highest(beside) - 1.0) * steep).all()
+    twice = 2.0 * (steep + 2.0 * 0.1 * loss.lipschitz)
+    np.testing.assert_allclose(found.most, aside + 2.0 * twice * size * aside * twice, rtol=1e-12)

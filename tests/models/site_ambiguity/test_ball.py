@@ -134,3 +134,12 @@ def test_refuses_a_ball_that_is_none() -> None:
     for radius in (-0.1, np.nan, np.inf):
         with pytest.raises(ProblemError, match="finite number at or above 0"):
             MixtureBall("l2", radius)
+
+
+def test_what_all_risks_have_in_common_moves_no_weight() -> None:
+    """Large risks that hardly differ: all of these numbers are exact."""
+    centre, apart = np.array([0.5, 0.3, 0.2]), np.array([0.0, 1.0, 3.0])
+    for radius in (0.1, 0.4, 0.7):
+        ball = MixtureBall("l2", radius)
+        plain = worst_mixture(apart, centre, ball).weights
+        np.testing.assert_allclose(worst_mixture(2.0**30 + apart * 2.0**-20, centre, ball).weights, plain, rtol=1e-12)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, SearchStrategy
 
-from models.basics import FloatArray, ProblemError
+from models.basics import FloatArray, ProblemError, TransportNorm
 from models.geometry.norms import vector_norm
 from models.problem import SiteProblem
 from models.worst_case.distribution import worst_case_atoms
@@ -86,3 +86,17 @@ def test_an_intercept_that_is_no_number_is_refused_as_the_risk_refuses_it(interc
         worst_case_risk([1.0], [[5.0]], [1.0], **arguments)
     with pytest.raises(ProblemError, match="weights and intercept must be finite"):
         worst_case_atoms([1.0], [[5.0]], [1.0], shortfall=1e-3, **arguments)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_where_flips_are_next_to_free_moves_cost_what_the_radius_leaves(norm: TransportNorm) -> None:
+    """The radius pays for all flips, and at the price at which moving begins to pay rounding decides how far."""
+    random = np.random.default_rng(3)
+    for count in (1, 2, 3, 4, 5) * 8:
+        features, labels = random.uniform(size=(count, 2)), random.choice([-1.0, 1.0], count)
+        weights, radius = random.normal(size=2) * random.choice([1.0, 1e3]), 1e-8 * random.choice([1.0, 2.0])
+        found = worst_case_atoms(
+            weights, features, labels, radius=radius, label_flip_cost=1e-8, transport_norm=norm, support=(0.0, 1.0),
+            intercept=float(random.choice([-1.0, 0.0, 3.0])),
+        )
+        assert found.transport <= radius * (1.0 + 1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,12 @@ def test_a_row_that_sticks_out_by_rounding_has_no_room_and_no_debt() -> None:
     clearance = place.clearance(np.array([[1.0 + 1e-13, 0.5], [-1e-13, 1.0]]), np.zeros(2))
     assert clearance.min() == 0.0
     assert clearance.sum(axis=1) == pytest.approx([2.0, 2.0])
+
+
+def test_small_targets_are_no_rounding() -> None:
+    """A billionth of the polytope's depth is a target as any other."""
+    given = site("pinball", radius=0.0)
+    small = replace(given, labels=1e-9 * np.sign(given.labels))
+    found = solve_polytope(np.zeros(2), 0.0, small)
+    assert found is not None
+    assert 0.99 * 0.5e-9 <= found.lower <= 0.5e-9 <= found.upper <= 1.01 * 0.5e-9

@@ -85,3 +85,22 @@ def test_the_lower_bound_is_raised_at_the_first_twenty_points_and_at_every_tenth
     monkeypatch.setattr("models.methods.local_sgd.server.tighten_lower_bound", noting)
     assert train({"a": SITE}, method="fedavg", gap=1e-12, max_rounds=41).n_rounds == 41
     assert raised == [*range(1, 21), 30, 40]
+
+
+def test_a_round_of_two_exchanges_ends_with_the_mixture_that_its_losses_make() -> None:
+    """The next round draws anew and steps by its own number, and the lower bound is of the mixture as it is now."""
+    method = get_method("drfa")
+    numbers = {"mixture_step": 0.1, "local_steps": 2}
+    problem = server_problem({"a": SITE, "b": SITE}, None, method, numbers, 1e-3)
+    rule = DrfaRule()
+    memory = rule.begin(problem, np.zeros(3))
+    ends = {"a": np.full(3, 1.0), "b": np.full(3, 3.0)}
+    stepped = {name: {"local_point": end, "snapshot": end} for name, end in ends.items()}
+    told = {name: {"risk": np.array(risk)} for name, risk in (("a", 0.3), ("b", 0.8))}
+    for number in range(3):
+        assert float(memory["round"]) == number and not memory["telling"]
+        memory = rule.advance(memory, problem, stepped)
+        assert float(memory["round"]) == number and memory["telling"]
+        memory = rule.advance(memory, problem, told)
+        np.testing.assert_array_equal(memory["shares"], memory["lambda"])
+    np.testing.assert_allclose(memory["lambda"], [0.5 - 3 * 0.05, 0.5 + 3 * 0.05])

@@ -67,3 +67,14 @@ def test_a_step_on_drawn_rows_counts_them_as_often_as_they_do_among_themselves()
     expected = DrflSite().answer(alone, message, {**parameters, "batch": 1.0})
     np.testing.assert_allclose(found["local_point"], expected["local_point"], atol=1e-9)
     assert found["local_risk"] == pytest.approx(float(expected["local_risk"]))
+
+
+def test_without_a_step_it_ends_at_the_point_that_is_judged_and_not_at_the_centre() -> None:
+    site, point = drawn_sites("hinge", rows=30)["site-0"], np.array([0.3, -0.1, 0.2])
+    message = {
+        "point": point, "centre": point + 1.0, "target": np.array(0.1), "stiffness": np.array(0.0),
+        "draw": np.array(0.0),
+    }
+    answer = DrflSite().answer(site, message, get_method("drfl-admm").parameters)
+    np.testing.assert_array_equal(answer["local_point"], point)
+    assert answer["local_risk"] == answer["risk"] == pytest.approx(site_cut(point, site).risk)

@@ -59,3 +59,11 @@ def test_the_coefficients_of_the_rows_are_those_of_the_slope(make_site, norm, n)
     found = robust_prox(site, np.linspace(-1.0, 2.0, 6), 0.1)
     whole = np.append(found.rows @ site.features, found.rows.sum())
     np.testing.assert_allclose(found.slope - found.norm_slope, whole, atol=1e-9)
+
+
+def test_labels_of_another_shape_are_refused(make_site):
+    """A column of labels would be spread over all rows."""
+    site = make_site(10)
+    for labels in (site.labels[:, None], site.labels[:9], site.labels[:1]):
+        with pytest.raises(ProblemError, match=r"labels must have shape \(10,\) like the rows"):
+            robust_prox(replace(site, labels=labels), np.zeros(6), 1.0)
