@@ -18,7 +18,6 @@ from models.features.bent_move import bent_move
 from models.features.lift import check_features, check_slopes, lead_over_steepness
 from models.geometry.supports import BoxSupport
 
-
 WIDEST: Final = 1e100
 """Largest bandwidth, and one over the least: beyond, its square and that of a frequency are no numbers."""
 
