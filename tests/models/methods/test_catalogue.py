@@ -14,12 +14,13 @@ from models.geometry.supports import BoxSupport
 from models.losses.catalogue import get_loss
 from models.losses.classification import Hinge
 from models.methods import site_answers
-from models.methods.catalogue import METHODS, RANGES, check_parameters, get_method
+from models.methods.catalogue import METHODS, RANGES, check_method_problem, check_parameters, get_method
 from models.methods.protocol import SupportKind
 from models.methods.splitting import ad_lpmm_site
 from models.problem import RobustSpec, SiteProblem
 from models.prox.solution import ProxSolution
 from models.simulation.federation import train
+from models.site_ambiguity.ball import MixtureBall
 
 
 def test_names_and_defaults() -> None:
@@ -128,3 +129,14 @@ def test_solvers_are_those_of_the_loss_and_the_support(
 def test_a_parameter_that_is_no_float_is_refused_by_its_name(value: float, said: str) -> None:
     with pytest.raises(ProblemError, match=f"parameter rho of method fdr-admm .*{said}"):
         check_parameters(get_method("fdr-admm"), {"rho": value})
+
+
+def test_a_loss_without_a_worst_case_goes_with_the_methods_that_have_no_ball() -> None:
+    free = {name for name, method in METHODS.items() if method.ignores_radius}
+    assert {"standard", "afl", "drfa-exact", "fedavg"} <= free and "level-bundle" not in free
+    for name, method in METHODS.items():
+        if name in free:
+            check_method_problem(method, MixtureBall(), loss=get_loss("squared"))
+        else:
+            with pytest.raises(ProblemError, match=f"squared loss has no worst case over a ball.* not {name}, or"):
+                check_method_problem(method, MixtureBall(), loss=get_loss("squared"))
