@@ -27,6 +27,8 @@ CONVICTING: frozenset[Kind] = frozenset({"contradiction", "misfit", "unreadable"
 """Findings after which a plant is left out; ``nobody`` and ``sum`` are of no plant."""
 
 
+Told = tuple[Floats, Floats]
+"""What a plant tells at a point: the risks of all planes, and their slopes."""
 _LEAST_ALIKE = 6  # points, zero weights among them: two tables of a few rows may agree on fewer
 _LEAST_SLOPE = 1e-9  # largest entry: what no row gave is 0 but for the rounding of the words
 _SAME = 1e-9  # relative to the largest number: a hundred times that rounding
@@ -143,13 +145,13 @@ def _examined(case: AuditCase, site: str, key_file: Path) -> tuple[Finding | Non
 
 def copied(case: AuditCase, told: Sequence[Mapping[str, Words]]) -> list[Finding]:
     """Plants whose risks and slopes are in one proportion, as of one set of rows; lot says which is left out."""
-    vectors: dict[str, list[Floats]] = {}
+    vectors: dict[str, list[Told]] = {}
     for at, words in zip(case.request.rounds, told, strict=True):
         question = at.asked
         for site in words:
             for answer in question.answers(words[site]):
-                parts = [answer.said[name].ravel() for name in ("risk", "slope") if name in answer.said]
-                vectors.setdefault(site, []).append(np.concatenate(parts))
+                risks, slopes = answer.said["risk"].ravel(), answer.said.get("slope", np.zeros(0)).ravel()
+                vectors.setdefault(site, []).append((risks, slopes))
     found: dict[str, Finding] = {}
     for one, other in combinations(sorted(vectors), 2):
         out, stays = sorted((one, other), key=lambda site: digest(f"{case.cohort.run_id} {site}".encode()))
@@ -161,15 +163,15 @@ def copied(case: AuditCase, told: Sequence[Mapping[str, Words]]) -> list[Finding
     return list(found.values())
 
 
-def _proportional(one: Sequence[Floats], other: Sequence[Floats]) -> bool:
+def _proportional(one: Sequence[Told], other: Sequence[Told]) -> bool:
     """Whether two plants' vectors, each point's risks and slopes, are in the proportion of their shares throughout.
 
-    Points of which no row gave a slope say nothing: where all rows are well classified, plants of one radius are alike.
+    Points of which no row gave a slope, in whichever plane, say nothing: where all rows are well classified, plants of
+    one radius are alike.
     """
-    telling = [k for k, each in enumerate(one) if len(other) == len(one) and np.abs(each[1:]).max() > _LEAST_SLOPE]
-    if len(telling) < _LEAST_ALIKE:
+    if len(other) != len(one) or sum(np.abs(slopes).max(initial=0.0) > _LEAST_SLOPE for _, slopes in one) < _LEAST_ALIKE:
         return False
-    first, second = np.concatenate(one), np.concatenate(other)
+    first, second = (np.concatenate([part for each in told for part in each]) for told in (one, other))
     scale = float(first @ second) / max(float(second @ second), 1e-300)
     return bool(np.abs(first - scale * second).max() <= _SAME * np.abs(first).max())
 

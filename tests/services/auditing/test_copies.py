@@ -63,3 +63,31 @@ def test_of_three_copies_one_stays_and_nobody_else_goes() -> None:
 def test_what_differs_at_one_point_by_more_than_rounding_is_no_copy() -> None:
     near = [*rounds(6), (0.5 + 1e-6, 0.25)]
     assert put_out({"one": [*rounds(6), (0.5, 0.25)], "other": near}) == set()
+
+
+def test_planes_that_no_row_gave_a_slope_make_no_copies() -> None:
+    """Of three planes the risks of well classified rows are what the ball adds: alike at all plants of one radius."""
+    shapes: dict[str, tuple[int, ...]] = {"risk": (3,), "cut_height": (3,), "slope": (3, 3), "norm_weight": (3,)}
+    random = np.random.default_rng(0)
+    points = [random.normal(size=(3, 3)) for _ in range(6)]
+    case: Any = SimpleNamespace(
+        cohort=SimpleNamespace(run_id="ab" * 16),
+        request=SimpleNamespace(rounds=[
+            SimpleNamespace(asked=Question("ab" * 16, "c" * 64, number, TrainingSpec(), shapes, point))
+            for number, point in enumerate(points)
+        ]),
+    )
+
+    def told(share: float, slope: float) -> list[Any]:
+        return [
+            to_words({
+                "risk": 0.01 * np.linalg.norm(point[:, :2], axis=1), "cut_height": np.zeros(3),
+                "slope": slope * point, "norm_weight": np.full(3, 0.01),
+            }, share, point)
+            for point in points
+        ]
+
+    for slope, out in ((0.0, 0), (0.125, 1)):
+        words = [dict(zip(("one", "other"), both, strict=True))
+                 for both in zip(told(0.25, slope), told(0.5, slope), strict=True)]
+        assert len(copied(case, words)) == out
