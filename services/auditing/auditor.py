@@ -169,7 +169,8 @@ def _proportional(one: Sequence[Told], other: Sequence[Told]) -> bool:
     Points of which no row gave a slope, in whichever plane, say nothing: where all rows are well classified, plants of
     one radius are alike.
     """
-    if len(other) != len(one) or sum(np.abs(slopes).max(initial=0.0) > _LEAST_SLOPE for _, slopes in one) < _LEAST_ALIKE:
+    telling = sum(np.abs(slopes).max(initial=0.0) > _LEAST_SLOPE for _, slopes in one)
+    if len(other) != len(one) or telling < _LEAST_ALIKE:
         return False
     first, second = (np.concatenate([part for each in told for part in each]) for told in (one, other))
     scale = float(first @ second) / max(float(second @ second), 1e-300)

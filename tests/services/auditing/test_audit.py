@@ -17,6 +17,7 @@ from services.auditing.request import falsehood_of_sums, unsealed
 from services.auditing.verdict import judged, read_verdict, verify_sum_evidence
 from services.contracts.errors import InvalidInputError
 from services.contracts.keys.signing import new_seed_file, public_key, signer
+from services.masking.commitments import signed
 from services.verification.proof import NotProvenError
 from tests.attacks.cohort import Cohort
 from tests.services.auditing.conftest import LIAR, halved, problems
@@ -151,6 +152,16 @@ def test_a_case_that_the_plants_did_not_sign_convicts_nobody(found: tuple[Cohort
     ):
         with pytest.raises(InvalidInputError, match=words):
             audit(of(case, **change), key)
+
+
+def test_a_commitment_of_another_round_or_cohort_convicts_nobody(found: tuple[Cohort, AuditCase]) -> None:
+    """Though its plant signed it: the coordinator was to refuse it when it came."""
+    cohort, case = found
+    for change in ({"round": 99}, {"cohort": "0" * 64}):
+        bound = signed(case.commitments[0]["plant-1"].model_copy(update=change), cohort.signers["plant-1"])
+        told = ({**case.commitments[0], "plant-1": bound}, case.commitments[1])
+        with pytest.raises(InvalidInputError, match="plant-1 is not of the question of round"):
+            audit(of(case, commitments=told), cohort.files["auditor"])
 
 
 def test_who_contradicts_itself_in_one_answer_is_found_by_it_whoever_else_was_in_a_sum(cohort: Make) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from models.cohorts.fixed_point import to_words
 from models.problem import REACH, RobustSpec, SiteProblem
+from services.auditing import auditor
 from services.auditing.auditor import audit
 from services.auditing.questions import Question, falsehood
 from services.auditing.request import falsehood_of_sums
@@ -36,6 +37,18 @@ def test_a_coordinator_that_makes_up_a_sum_is_found_out(cohort: Make) -> None:
     told = audit(plants.case(1, 4), plants.files["auditor"])
     assert [(each.site, each.kind) for each in told] == [("", "sum")]
     assert "the sum of round 4 is not that of the plants' answers" in told[0].text
+
+
+def test_plants_that_agreed_on_no_mask_are_named_and_not_convicted(
+    cohort: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plants = cohort()
+    assert plants.round() == [] and plants.round() == []
+    last = plants.rounds[-1].commitments
+    monkeypatch.setattr(auditor, "disagreeing", lambda bound: [("plant-1", "plant-3")] if bound == last else [])
+    told = audit(plants.case(1, 2, every_round=True), plants.files["auditor"], every_round=True)
+    assert [(each.site, each.kind) for each in told] == [("", "sum")]
+    assert told[0].text == "plant-1 and plant-3 agreed on no mask in round 2"
 
 
 def test_the_risk_of_more_plants_is_held_to_the_cuts_of_fewer_and_not_the_other_way(cohort: Make) -> None:
