@@ -77,7 +77,7 @@ class Ledger:
     def _open(self) -> None:
         reading = read_sound(self._path)
         self._rounds = Counter(
-            str(entry["run"])
+            str(entry.get("run"))
             for entry in entries_of(self._path, reading.count)
             if entry.get("message") == "update" and entry.get("kind") == "round"
         )
