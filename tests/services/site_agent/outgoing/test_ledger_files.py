@@ -12,7 +12,7 @@ import pytest
 from services.contracts.wire.codec import encode
 from services.contracts.wire.messages import SiteUpdate
 from services.site_agent.outgoing.ledger import Ledger
-from services.site_agent.outgoing.ledger_check import head_path
+from services.site_agent.outgoing.ledger_check import LedgerError, head_path
 from tests.ledgers import verified
 
 JOIN = SiteUpdate(
@@ -67,3 +67,20 @@ def test_a_new_ledger_is_in_its_folder_after_a_power_cut(path: Path, monkeypatch
     with Ledger(path):
         assert path.exists() and head_path(path).exists()
         assert forced[-1:] == [path.parent.stat().st_ino]
+
+
+def test_an_answer_stays_where_the_head_cannot_be_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line is on the disk; cut off later, it would not be missed."""
+    with Ledger(path) as ledger:
+        ledger.append(JOIN, encode(JOIN))
+
+        def full(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "pwrite", full)
+        with pytest.raises(LedgerError, match=rf"{head_path(path).name} cannot be written: .*; nothing was sent"):
+            ledger.append(JOIN, encode(JOIN))
+        monkeypatch.undo()
+        with pytest.raises(LedgerError, match="failed earlier; nothing more leaves"):
+            ledger.append(JOIN, encode(JOIN))
+    assert len(verified(path)) == 2
