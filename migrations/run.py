@@ -35,8 +35,8 @@ def upgrade(url: str, revision: str = "head") -> str:
 
 
 def downgrade(url: str, revision: str) -> str | None:
-    """Take a database back to a revision; ``base`` drops every table."""
-    with _transaction(url) as connection:
+    """Take a database that is there back to a revision; ``base`` drops every table."""
+    with _transaction(url, create=False) as connection:
         _run(connection, command.downgrade, revision)
         return _current(connection)
 
@@ -64,9 +64,9 @@ def _config(connection: Connection | None = None) -> Config:
 
 
 @contextmanager
-def _transaction(url: str) -> Iterator[Connection]:
+def _transaction(url: str, *, create: bool = True) -> Iterator[Connection]:
     """One transaction around all migrations, DDL included; foreign keys are checked at its end."""
-    engine = make_engine(url, create=True)
+    engine = make_engine(url, create=create)
     try:
         with explained(engine), engine.execution_options(ballast_writes=True).connect() as connection:
             sqlite = engine.dialect.name == "sqlite"

@@ -231,6 +231,8 @@ class Settings(_Section):
         """
         environment = os.environ if environment is None else environment
         home = (home or Path(environment.get(HOME_VARIABLE) or ".ballast")).resolve()
+        if "?" in str(home):  # it ends the path in an address of a database, which would lie in another folder
+            raise InvalidInputError(f"{home} cannot be a home folder: no ? may be in its path")
         file = home / FILE_NAME
         try:
             values: dict[str, Any] = toml_values(file) if os.path.lexists(file) else {}

@@ -34,8 +34,8 @@ def pages_environment(
         # Whoever is added later sees nothing until he is given it. A password is hashed once a minute, not at every
         # request: a page of MLflow makes dozens.
         file.write(
-            f"[mlflow]\ndefault_permission = NO_PERMISSIONS\ndatabase_uri = sqlite:///{users.resolve()}\n"
-            f"admin_username = {user}\nauthorization_function = "
+            f"[mlflow]\ndefault_permission = NO_PERMISSIONS\ndatabase_uri = {_as_value(f'sqlite:///{users.resolve()}')}\n"
+            f"admin_username = {_as_value(user)}\nauthorization_function = "
             "mlflow.server.auth:authenticate_request_basic_auth\nauth_cache_ttl_seconds = 60\n"
         )
     store = home / "mlflow-store.txt"
@@ -57,6 +57,11 @@ def pages_environment(
         ARTIFACTS: artifact_root,
         ORIGIN: f"http://{name}",
     }
+
+
+def _as_value(text: str) -> str:
+    """A text in the file: there a % begins what is put in from elsewhere."""
+    return text.replace("%", "%%")
 
 
 def forget_users(home: Path) -> None:

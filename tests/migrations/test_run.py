@@ -179,6 +179,15 @@ def test_the_command(empty_database_url: str, capsys: pytest.CaptureFixture[str]
         main(["downgrade", empty_database_url])
 
 
+def test_a_database_that_is_not_there_is_not_made_to_be_taken_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["downgrade", f"sqlite:///{tmp_path}/none.db", "base"], ["current", f"sqlite:///{tmp_path}/none.db"]):
+        assert main(command) == 1
+        assert capsys.readouterr().err.endswith("none.db cannot be reached or opened\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_migrations_run_from_an_installed_package(tmp_path: Path) -> None:
     """Only the folders that a wheel carries, in another place, and no working directory that helps."""
     root = Path(run.__file__).parents[1]

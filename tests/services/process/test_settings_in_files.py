@@ -16,6 +16,14 @@ def test_a_file_that_the_environment_names_holds_the_value(tmp_path: Path) -> No
     assert settings.database == URL
 
 
+def test_a_home_whose_path_would_end_the_address_of_its_databases_is_refused(tmp_path: Path) -> None:
+    """The store of ``a?b`` was the file ``a``, beside the home and not in it."""
+    for name in ("a?b", "a?mode=ro"):
+        with pytest.raises(InvalidInputError, match=r"a\?.* cannot be a home folder: no \? may be in its path"):
+            Settings.load(tmp_path / name, {})
+    assert Settings.load(tmp_path / "a#b%", {}).database == f"sqlite:///{tmp_path}/a#b%/ballast.db"
+
+
 def test_a_value_and_a_file_at_once_are_refused(tmp_path: Path) -> None:
     both = {"BALLAST_DATABASE_URL": URL, "BALLAST_DATABASE_URL_FILE": str(tmp_path / "url")}
     with pytest.raises(InvalidInputError, match="not both"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from configparser import ConfigParser
 from pathlib import Path
 
 import httpx
@@ -71,6 +72,20 @@ def test_the_pages_are_for_one_address_and_for_who_says_who_he_is(tmp_path: Path
     assert told["MLFLOW_BASIC_AUTH_FAIL_CLOSED"] == "true" and told["MLFLOW_SERVER_X_FRAME_OPTIONS"] == "DENY"
     assert told["MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE"] == told["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
     assert "auth_cache_ttl_seconds = 60\n" in (tmp_path / "mlflow-users.ini").read_text()
+
+
+def test_a_home_with_a_percent_sign_in_its_path_has_pages(tmp_path: Path) -> None:
+    """MLflow reads the file with what it puts in for each %."""
+    home = tmp_path / "100%" / "a%41%(x)s"
+    home.mkdir(parents=True)
+    told = pages_environment(
+        home, user="all%", password=home / "password", form_key=home / "key", host="127.0.0.1", port=5000,
+        tracking_uri="sqlite:///x.db", artifact_root="file:///x",
+    )
+    read = ConfigParser()
+    read.read(told["MLFLOW_AUTH_CONFIG_PATH"])
+    assert read["mlflow"]["database_uri"] == f"sqlite:///{home / 'mlflow-users.db'}"
+    assert read["mlflow"]["admin_username"] == "all%"
 
 
 def test_users_are_forgotten_whole(tmp_path: Path) -> None:
