@@ -166,7 +166,7 @@ def _parse(url: str | URL) -> URL:
     wanted = "give sqlite:///path/to/file.db or postgresql://user:password@host:port/name"
     try:
         parsed = make_url(url.replace("postgres://", "postgresql://", 1) if isinstance(url, str) else url)
-    except (ArgumentError, ValueError):  # of a port that is no number, which may be a piece of a password
+    except (ArgumentError, ValueError):  # of a port that is no number
         raise InvalidInputError(f"the database URL cannot be read; {wanted}") from None
     backend = parsed.get_backend_name()
     if backend not in ("sqlite", "postgresql"):

@@ -49,8 +49,7 @@ def read_only_url(request: pytest.FixtureRequest) -> str:
     ("url", "message"),
     [
         ("nonsense", "the database URL cannot be read; give sqlite:///"),
-        ("postgresql://user:hush/word@host/x", "the database URL cannot be read; give sqlite:///"),
-        ("postgresql://user:hush@host:port/x", "the database URL cannot be read; give sqlite:///"),
+        ("postgresql://user:hush@host:5432x/y", "the database URL cannot be read; give sqlite:///"),
         ("mysql://localhost/x", "no support for a database of kind mysql"),
         ("sqlite://", "in memory cannot be shared"),
         ("sqlite:///:memory:", "in memory cannot be shared"),
