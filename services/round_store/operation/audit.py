@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select, true, update
 from sqlalchemy.orm import Session
 
 from services.contracts.access.identity import Role
@@ -19,6 +19,7 @@ from services.round_store.tables.audit import AuditEventRow, AuditHeadRow
 
 HEAD = 1
 """Key of the only row of ``audit_head``."""
+_AT_ONCE = 500  # events that are read together
 _TURN = select(table_of(AuditHeadRow).c.id).where(AuditHeadRow.id == HEAD).with_for_update()
 _LOST = "the audit trail has lost its head; restore the database from a backup"
 
@@ -108,14 +109,23 @@ class AuditRepository(Repository):
         """
         with self._scope.read() as session:
             head = audit_head(session)
-            number, previous = 0, GENESIS
-            wanted = select(AuditEventRow).order_by(AuditEventRow.number).execution_options(yield_per=500)
-            with session.scalars(wanted) as rows:
-                for row in rows:
-                    problem = _problem(row, number + 1, previous)
-                    if problem:
-                        return ChainReport(ok=False, events=number, head=previous, problem=problem)
-                    number, previous = row.number, row.hash
+            number, previous, problem, at_once = 0, GENESIS, "", _AT_ONCE
+            while at_once and not problem:
+                later = AuditEventRow.number > number if number else true()
+                wanted = select(AuditEventRow).where(later).order_by(AuditEventRow.number)
+                try:
+                    with session.scalars(wanted.execution_options(yield_per=at_once)) as rows:
+                        for row in rows:
+                            if problem := _problem(row, number + 1, previous):
+                                break
+                            number, previous = row.number, row.hash
+                    at_once = 0
+                except (ValueError, RecursionError):  # a column is no JSON, or no time: one by one then
+                    if at_once == 1:
+                        problem = f"event {number + 1} was changed: it cannot be read any more"
+                    at_once = 1
+            if problem:
+                return ChainReport(ok=False, events=number, head=previous, problem=problem)
             if (head.number, head.hash) != (number, previous):
                 problem = f"the trail ends with event {number}, but {head.number} were written"
                 return ChainReport(ok=False, events=number, head=previous, problem=problem)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from migrations.run import upgrade
 from services.contracts.access.identity import Role
 from services.contracts.history.audit import GENESIS
 from services.round_store.store import RoundStore
@@ -14,6 +17,8 @@ UNLOCK = {
     "sqlite": ("DROP TRIGGER audit_events_no_update", "DROP TRIGGER audit_events_no_delete"),
     "postgresql": ("DROP TRIGGER audit_events_no_change ON audit_events",),
 }
+
+COLUMNS = "at, actor, role, action, target, reason, before, after, previous_hash, hash"
 
 
 @pytest.fixture
@@ -93,6 +98,8 @@ def test_the_server_refuses_to_empty_the_trail(trail: RoundStore) -> None:
         ("UPDATE audit_events SET at = '2020-01-01 00:00:00.000000' WHERE number = 1", "event 1 was changed"),
         ("DELETE FROM audit_events WHERE number = 2", "event 2 is missing"),
         ("DELETE FROM audit_events WHERE number = 1", "event 1 is missing"),
+        (f"INSERT INTO audit_events (number, {COLUMNS}) SELECT 0, {COLUMNS} FROM audit_events WHERE number = 1",
+         "event 1 is missing"),
         ("DELETE FROM audit_events WHERE number = 3", "the trail ends with event 2, but 3 were written"),
         ("DELETE FROM audit_events", "the trail ends with event 0, but 3 were written"),
         ("UPDATE audit_events SET previous_hash = reason WHERE number = 2", "event 2 does not follow the one before"),
@@ -110,3 +117,20 @@ def test_swapped_events_show(trail: RoundStore) -> None:
     with trail.engine.execution_options(ballast_writes=True).begin() as connection:
         connection.execute(text("UPDATE audit_events SET number = -number WHERE number < 0"))
     assert trail.audit.verify_chain().problem == "event 2 does not follow the one before it"
+
+
+@pytest.mark.parametrize(("column", "value"), [("before", "{"), ("after", "[" * 5000), ("at", "yesterday")])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_event_that_cannot_be_read_shows(tmp_path: Path, column: str, value: str, number: int) -> None:
+    """In a file anybody can write what is no JSON, and no time."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    upgrade(url)
+    store = RoundStore.open(url)
+    for name in ("north", "south", "east"):
+        store.audit.append(actor="ada", role=None, action="site.enrol", target=f"site/{name}", before={"a": 1})
+    head = [GENESIS, *(each.hash for each in store.audit.list_events()[::-1])][number - 1]
+    meddle(store, f"UPDATE audit_events SET {column} = '{value}' WHERE number = {number}")
+    report = store.audit.verify_chain()
+    store.close()
+    assert report.problem == f"event {number} was changed: it cannot be read any more"
+    assert (report.ok, report.events, report.head) == (False, number - 1, head)
