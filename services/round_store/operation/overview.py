@@ -17,6 +17,8 @@ from services.round_store.tables.versions import AliasChangeRow, ModelVersionRow
 
 RECENT_ROUNDS = 20
 """Rounds of a run that are looked through for a site's last answer."""
+RUNS_AT_ONCE = 200
+"""Runs of one statement: SQLite takes no more than a thousand conditions."""
 
 
 class SiteTotals(Contract):
@@ -60,18 +62,19 @@ class OverviewRepository(Repository):
 
     def last_answers(self, runs: Sequence[Run]) -> dict[str, datetime]:
         """When each site last answered one of these runs, looking at their last :data:`RECENT_ROUNDS` rounds."""
-        begun = [run for run in runs if run.rounds]
-        if not begun:
-            return {}
-        recent = [and_(SiteUpdateRow.run_id == run.run_id, SiteUpdateRow.round > run.rounds - RECENT_ROUNDS)
-                  for run in begun]
+        begun, found = [run for run in runs if run.rounds], dict[str, datetime]()
         of_round = and_(RoundRow.run_id == SiteUpdateRow.run_id, RoundRow.round == SiteUpdateRow.round)
-        wanted = (
-            select(SiteUpdateRow.site_id, func.max(RoundRow.committed_at)).join(RoundRow, of_round)
-            .where(or_(*recent), SiteUpdateRow.status == "accepted").group_by(SiteUpdateRow.site_id)
-        )
         with self._scope.read() as session:
-            return {site: at for site, at in session.execute(wanted)}
+            for start in range(0, len(begun), RUNS_AT_ONCE):
+                recent = [and_(SiteUpdateRow.run_id == run.run_id, SiteUpdateRow.round > run.rounds - RECENT_ROUNDS)
+                          for run in begun[start : start + RUNS_AT_ONCE]]
+                wanted = (
+                    select(SiteUpdateRow.site_id, func.max(RoundRow.committed_at)).join(RoundRow, of_round)
+                    .where(or_(*recent), SiteUpdateRow.status == "accepted").group_by(SiteUpdateRow.site_id)
+                )
+                for site, at in session.execute(wanted):
+                    found[site] = max(at, found.get(site, at))
+        return found
 
     def aliases(self) -> dict[tuple[str, str], AliasChange]:
         """The last change of every alias, by model and alias."""

@@ -68,6 +68,18 @@ def test_when_each_site_last_answered(store: RoundStore) -> None:
     assert store.overview.last_answers([]) == {}
 
 
+def test_when_sites_last_answered_is_asked_of_as_many_plans_as_there_are(store: RoundStore) -> None:
+    """Archived ones among them: more runs than SQLite takes conditions."""
+    early, late = a_run(store, "one", 2), a_run(store, "two", 3, missed=frozenset({1, 2, 3}))
+    others = [early.model_copy(update={"run_id": f"{2**127 + number:032x}"}) for number in range(1100)]
+    for runs in ([early, *others, late], [late, *others, early]):
+        found = store.overview.last_answers(runs)
+        assert found == {
+            SITES[0]: store.overview.last_answers([late])[SITES[0]],
+            SITES[1]: store.overview.last_answers([early])[SITES[1]],
+        }
+
+
 def test_a_sites_part_in_a_run(store: RoundStore) -> None:
     run = a_run(store, "one", 5, missed=frozenset({2, 5}))
     rounds = store.runs.get_rounds(run.run_id)
