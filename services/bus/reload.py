@@ -24,14 +24,14 @@ def running_pid(files: BusFiles) -> int | None:
     """Process id of the running embedded server, or None."""
     try:
         pid = int(files.pid.read_text())
-        if not _may_be_told(pid):
+        if pid <= 0 or not _may_be_told(pid):  # what is no number of a process means whole groups of them
             return None  # the number was given to another user's program since
         program, state = Path(f"/proc/{pid}/comm"), Path(f"/proc/{pid}/stat")
         if program.exists() and program.read_text().strip() != "nats-server":
             return None  # the number was given to another program since
         if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
             return None  # it ended, and its parent has not looked yet
-    except (FileNotFoundError, ValueError, ProcessLookupError):
+    except (FileNotFoundError, ValueError, OverflowError, ProcessLookupError):
         return None
     return pid
 
@@ -60,7 +60,10 @@ def reload(files: BusFiles) -> None:
     if pid is None:
         return
     begin = files.log.stat().st_size if files.log.exists() else None
-    os.kill(pid, signal.SIGHUP)
+    try:
+        os.kill(pid, signal.SIGHUP)
+    except ProcessLookupError:
+        return
     deadline = time.monotonic() + PATIENCE_SECONDS
     while begin is not None and running_pid(files) == pid:
         said = _read(files.log, begin)
@@ -84,10 +87,13 @@ def refused_reload(files: BusFiles) -> str:
 
 
 def _read(log: Path, begin: int) -> str:
-    """What stands in a log from a place on; all of it where it was cut to less since."""
-    with log.open("rb") as file:
-        file.seek(begin if log.stat().st_size >= begin else 0)
-        return file.read().decode("utf-8", "replace")
+    """What stands in a log from a place on; all of it where it was cut to less, nothing where it was moved away."""
+    try:
+        with log.open("rb") as file:
+            file.seek(begin if log.stat().st_size >= begin else 0)
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _last(said: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,40 @@ def test_a_server_that_ended_is_not_waited_for(files: BusFiles, tmp_path: Path) 
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "-7", "9" * 30, "", "seven"])
+def test_what_is_no_number_of_a_process_is_no_server(
+    files: BusFiles, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    """A signal to 0 or below goes to groups of processes: to the API itself."""
+    told = list[int]()
+
+    def kill(pid: int, _: int) -> None:
+        if abs(pid) >= 2**31:
+            raise OverflowError("signed integer is greater than maximum")
+        told.append(pid)
+
+    monkeypatch.setattr(os, "kill", kill)
+    files.pid.write_text(number)
+    reload.reload(files)
+    assert reload.running_pid(files) is None and told == []
+
+
+def test_a_server_that_ends_before_it_is_told_reads_its_users_when_it_starts(
+    files: BusFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(pid: int, number: int) -> None:
+        raise ProcessLookupError(3, "No such process")
+
+    running(monkeypatch, files, "")
+    monkeypatch.setattr(os, "kill", gone)
+    reload.reload(files)
+
+
+def test_a_log_that_is_moved_away_is_looked_for_again(files: BusFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.log.write_text(STARTED * 9)
+    running(monkeypatch, files, "")
+    monkeypatch.setattr(os, "kill", lambda pid, _: files.log.unlink())
+    monkeypatch.setattr(time, "sleep", lambda _: files.log.write_text(TAKEN))
+    reload.reload(files)
