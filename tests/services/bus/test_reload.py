@@ -116,6 +116,12 @@ def test_a_server_that_ended_is_not_waited_for(files: BusFiles, tmp_path: Path) 
         process.wait()
 
 
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="a system without /proc says nothing of its processes")
+def test_a_number_that_is_another_program_now_is_no_server(files: BusFiles) -> None:
+    files.pid.write_text(str(os.getpid()))
+    assert reload.running_pid(files) is None, "this one runs Python"
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "-7", "9" * 30, "", "seven"])
 def test_what_is_no_number_of_a_process_is_no_server(
     files: BusFiles, monkeypatch: pytest.MonkeyPatch, number: str
