@@ -72,6 +72,13 @@ def test_a_list_that_is_too_short_is_said(tmp_path: Path) -> None:
         read_contract(AssetType, tmp_path / "pump.toml", "asset type")
 
 
+def test_a_list_that_is_too_long_is_said_without_the_name_of_a_type() -> None:
+    lift = {"kind": "products", "features": list(range(300))}
+    with pytest.raises(ValidationError) as refused:
+        Plan.model_validate({"name": "nightly", "asset_type": "pump", "spec": {"lift": lift}})
+    assert explain(refused.value, Plan).endswith("features: Input should have at most 256 items, not 300")
+
+
 @pytest.mark.parametrize("changes", [
     {"gap": SECRET}, {"asset_type": SECRET + "!"}, {"sites": [SECRET + " "]}, {"reveal": SECRET}, {"auditor": SECRET},
     {"spec": {"lift": {"kind": SECRET}}}, {"spec": {"loss": SECRET + "x"}}, {"waiting": {"enough": SECRET}},

@@ -46,6 +46,7 @@ def test_without_a_row_nothing_is_known() -> None:
 
 def test_sums_of_sites_are_added_name_by_name() -> None:
     assert added([SUMS, SUMS, dict.fromkeys(REGRESSION_SUMS, 0.0)]) == {name: 2 * value for name, value in SUMS.items()}
+    assert added([SUMS] * 5) == pytest.approx({name: 5 * value for name, value in SUMS.items()})
     assert added([]) == dict.fromkeys(REGRESSION_SUMS, 0.0)
 
 

@@ -109,6 +109,14 @@ def test_a_record_that_fails_is_said_in_one_line_and_begins_nothing_anew(tmp_pat
     record.close()
 
 
+@pytest.mark.parametrize("looking", [False, True])
+def test_a_file_that_is_no_record_is_said_to_be_none(tmp_path: Path, looking: bool) -> None:
+    path = tmp_path / "exposure.sqlite"
+    path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(ExposureRecordError, match="the record of the first rows, .*exposure.sqlite, fails"):
+        DriftRecord(path, looking=looking)
+
+
 def joined(site: Any, run: int) -> SiteUpdate:
     answer = site.ask(run_id=f"{run:032x}", round=0)
     assert isinstance(answer, SiteUpdate), answer
