@@ -91,7 +91,7 @@ def test_a_type_without_classes_reads_no_labels_and_one_task_takes_all_rows_as_t
         ("gap", "nan", {}, "column 'gap' holds NaN"),
         ("gap [cm]", "2", {}, "target gap is in 'cm', the contract wants 'mm'"),
         ("gap", "2", {"units": {"gap": "cm"}}, "settings: target gap is in 'cm'"),
-        ("gap", "2", {"units": {"width": "mm"}}, "settings: the unit of 'width' is given, but the contract has no such"),
+        ("gap", "2", {"units": {"width": "mm"}}, "settings: the unit of 'width' is given, but the contract has"),
         ("width", "2", {}, "neither a column 'label' for the class nor a column 'gap' for the target"),
         ("gap", "2", {"target_column": "width"}, "has no column 'width' for the target gap"),
     ],
