@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from services.predictor.predictor import Predictor
 from services.predictor.tally import Tally
+from tests.services.predictor.conftest import MakeVersion
+
+
+def test_two_versions_count_in_the_tally_that_they_were_given(make_version: MakeVersion) -> None:
+    tally, sample = Tally(), {"flow_mean": 60.0}
+    for number, times in (("1", 2), ("2", 3)):
+        predictor = Predictor(make_version([[1.0, 0.0]], version=number), tally=tally, abstain_below_radius=100.0)
+        predictor.diagnose([sample] * times)
+        predictor.class_scores(predictor.read([sample]))
+    assert tally.answers() == {("triplex-pump", "1", None): 3, ("triplex-pump", "2", None): 4}
+    assert tally.abstentions() == {("triplex-pump", "1"): 2, ("triplex-pump", "2"): 3}
 
 
 def test_answers_and_abstentions_add_up_by_model_version_and_size() -> None:

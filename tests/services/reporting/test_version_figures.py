@@ -31,6 +31,12 @@ def test_a_confusion_matrix_shows_every_count_where_it_belongs() -> None:
     rectangles = list(root.iter("{http://www.w3.org/2000/svg}rect"))
     places = [(float(each.get("y", "")), float(each.get("x", ""))) for each in rectangles]
     assert places == sorted(places) and len(set(places)) == 9, "rows from top to bottom, columns from left to right"
+    high, wide = float(root.attrib["height"]), float(root.attrib["width"])
+    texts = list(root.iter("{http://www.w3.org/2000/svg}text"))
+    assert all(0 < float(each.attrib["y"]) < high and 0 < float(each.attrib["x"]) < wide for each in texts)
+    lowest = max(float(each.get("y", "")) + float(each.get("height", "")) for each in rectangles)
+    (below,) = (each for each in texts if (each.text or "").startswith("rows: true class"))
+    assert lowest < float(below.attrib["y"]), "what the rows are stands below them"
     assert json.dumps(CLASSES[2]).strip('"') not in [each.text for each in root.iter()]
 
 

@@ -43,6 +43,17 @@ def told(
     return replace(certificate, **more), head
 
 
+def test_a_file_whose_arrays_are_packed_is_not_read_in_more_memory_than_it_has_bytes() -> None:
+    """Zeros are packed to a thousandth."""
+    certificate, _ = told([(0, 0.5, [0.0] * 5000, 0.0)], [1.0], shares=[1.0])
+    whole, packed = write_certificate(certificate), io.BytesIO()
+    with np.load(io.BytesIO(whole)) as stored:
+        np.savez_compressed(packed, **stored)
+    assert read_certificate(whole).heads[0].slope.shape == (1, 5000) and len(packed.getvalue()) < len(whole) / 10
+    with pytest.raises(InvalidInputError, match="not a certificate file"):
+        read_certificate(packed.getvalue())
+
+
 def test_a_multiplier_below_zero_lifts_no_bound() -> None:
     """F(w) = max(.5 + w, .5 - w, .4) is .5 at 0; with -.8 of the last cut the others would have .5 of 1.8."""
     cuts = [(0, 0.5, [1.0], 0.0), (0, 0.5, [-1.0], 0.0), (0, 0.4, [0.0], 0.0)]

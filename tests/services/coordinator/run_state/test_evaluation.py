@@ -40,6 +40,16 @@ def test_cohorts_count_by_the_weight_of_their_plants_and_only_whole() -> None:
         assert Scores({}, (), ScoresOnSums(found, complete)).worst_risk(run, 9.0) == (9.0, WEIGHTS)
 
 
+def test_the_risk_of_a_cohort_is_known_where_no_plant_of_it_is_missing() -> None:
+    cohorts = ({"name": "one", "sites": ("a", "b", "c")}, {"name": "two", "sites": ("d", "e", "f")})
+    run = run_of("abcdef", cohorts)
+    sums = {"one": {"risk": np.array([0.5, 0.1])}, "two": {"risk": np.array([1.0, 0.2])}}
+    assert Scores({}, (), ScoresOnSums(sums, frozenset({"two"}))).of_cohorts(run) == {"two": sums["two"]["risk"]}
+    own = {site: {"risk": np.array([float(place)])} for place, site in enumerate("abcde")}
+    (name, found), = Scores(own, ()).of_cohorts(run).items()
+    assert name == "one" and found == pytest.approx([(0.2 * 1 + 0.3 * 2) / 0.6])
+
+
 def test_what_a_site_finds_is_told_by_what_it_is() -> None:
     own = {"a": {"loss": np.array(0.7), "risk": np.array([0.5, 0.4]), "confusion": np.eye(2)},
            "b": {"loss": np.array(0.6), "risk": np.array([0.3, 0.2]), "confusion": np.ones((2, 2))}}
