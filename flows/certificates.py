@@ -20,6 +20,7 @@ from services.contracts.versions.model_version import ModelVersion
 from services.contracts.wire.codec import digest
 from services.verification.certificate_file import CertificateFile, Head, write_certificate
 from services.verification.proof import RefutedError, proven_lower, verify
+from services.verification.stated import STEEPEST
 
 LOG = logging.getLogger("ballast.flows")
 
@@ -107,7 +108,7 @@ def _certificate(version: ModelVersion, proofs: tuple[CarriedProof, ...]) -> Cer
         members=tuple(cohorts[site.site_id] for site in sites) if cohorts else (),
         site_weights=np.array([site.weight for site in sites]), radii=np.array([site.radius for site in sites]),
         label_flip_costs=np.array([site.label_flip_cost for site in sites]),
-        lipschitz=float(min(loss.lipschitz, 1e100)), transport_norm=version.spec.transport_norm,
+        lipschitz=float(min(loss.lipschitz, STEEPEST)), transport_norm=version.spec.transport_norm,
         # Intercepts of all classes as one problem are weights like the others: no norm is in its cuts.
         fit_intercept=version.spec.fit_intercept and joint_loss(version.spec, version.asset_type) is None,
         mixture_norm=proofs[0].ball.norm,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from services.contracts.problems.loss import LossSpec
 from services.verification.certificate_file import CertificateFile
 
 OF_THE_WORST_SITE: Final = frozenset({"drfa-exact"})
 """Methods whose bounds are of every mixture of the sites, whatever ball the version states."""
+STEEPEST: Final = 1e100
+"""What stands in a certificate for the constant of a loss that has none."""
 _WHOLE_SIMPLEX: Final = ("l1", 2.0)
 """No two mixtures are farther apart."""
 
@@ -21,6 +24,12 @@ def is_joint(document: Mapping[str, Any]) -> bool:
 def has_intercept(document: Mapping[str, Any]) -> bool:
     """Whether a certificate of this version takes the last weight of a head for an intercept, which no norm meets."""
     return bool(document["spec"].get("fit_intercept", True)) and not is_joint(document)
+
+
+def steepness_said(document: Mapping[str, Any]) -> float:
+    """Lipschitz constant of a version's loss, as a certificate holds it: what its cuts may count the norm by."""
+    said = document["spec"].get("loss")  # hinge where none is said: so it was when there was no other
+    return float(min(LossSpec.model_validate("hinge" if said is None else said).loss.lipschitz, STEEPEST))
 
 
 def ball_of(certificate: CertificateFile) -> tuple[str, float]:

@@ -15,8 +15,8 @@ from services.contracts.wire.codec import digest
 from services.verification.bounds import lower_bound
 from services.verification.certificate_file import write_certificate
 from services.verification.planes import weights_of
-from services.verification.proof import NotProvenError
-from services.verification.stated import OF_THE_WORST_SITE, has_intercept
+from services.verification.proof import NotProvenError, RefutedError
+from services.verification.stated import OF_THE_WORST_SITE, has_intercept, steepness_said
 from services.verification.version import verify_version
 from tests.services.verification.drawn import RUN
 from tests.services.verification.test_hostile_certificates import told
@@ -72,6 +72,56 @@ def test_a_method_against_the_worst_site_is_proven_of_every_mixture_and_of_no_fe
 def test_a_ball_that_is_none_is_told_in_one_line(said: object) -> None:
     with pytest.raises(InvalidInputError, match="the document is not that of a version"):
         verify_version(*files("l1", 0.2, said), None)
+
+
+def of_loss(lipschitz: float, said: object) -> tuple[dict[str, Any], bytes]:
+    """A version that says this of its loss, and the file of a certificate with that constant and a cut along the norm.
+
+    The floor 0.3 |w| that the cut makes proves a lower bound of 0.1; max(0.5 + w, 0.1 |w|) has a least of 0.045.
+    """
+    cuts = [(0, 0.5, [1.0], 0.0), (0, -9.0, [0.0], 0.3)]
+    certificate, head = told(cuts, [0.2, 0.0], shares=[1.0], lipschitz=lipschitz, radii=np.array([0.1]))
+    lower = lower_bound(certificate, head, 1.0)
+    assert lower == pytest.approx(0.1)
+    heads = (replace(head, risks=np.array([1.0]), lower=lower),)
+    data = write_certificate(replace(certificate, heads=heads, lower=lower, gap=1.0 - lower))
+    spec = {"label_flip_cost": 1.0, "transport_norm": "l2", "fit_intercept": False}
+    document: dict[str, Any] = {
+        "run_id": RUN, "certificate_sha256": digest(data), "objective": 1.0, "lower_bound": lower,
+        "certified_gap": 1.0 - lower, "weights": [[0.0, 0.0]],
+        "sites": [{"site_id": "plant-0", "weight": 1.0, "radius": 0.1}],
+        "spec": spec if said is None else spec | {"loss": said},
+    }
+    return document, data
+
+
+@pytest.mark.parametrize(("lipschitz", "said"), [
+    (3.0, None), (3.0, {"name": "hinge"}), (100.0, "logistic"), (3.0, {"name": "pinball", "quantile": 0.5}),
+])
+def test_what_is_proven_of_a_steeper_loss_is_not(lipschitz: float, said: object) -> None:
+    """By it cuts may count the norm of the weights as often as they like, and what they count bounds every risk."""
+    with pytest.raises(NotProvenError, match="not this version's: its constant of the loss differ"):
+        verify_version(*of_loss(lipschitz, said), None)
+
+
+def test_a_cut_that_counts_the_norm_more_than_the_versions_loss_lets_it_is_refuted() -> None:
+    with pytest.raises(RefutedError, match="counts the norm more than the radius of the site allows"):
+        verify_version(*of_loss(1.0, None), None)
+
+
+@pytest.mark.parametrize(("name", "more", "constant"), [
+    ("smooth_hinge", {}, 1.0), ("huber", {"epsilon": 0.25}, 0.25), ("pinball", {"quantile": 0.9}, 0.9),
+    ("squared", {}, 1e100), ("cross_entropy", {}, 1e100),
+])
+def test_the_constant_of_a_loss_is_that_of_its_name_and_number(name: str, more: Any, constant: float) -> None:
+    assert steepness_said({"spec": {"loss": {"name": name, **more}}}) == constant
+    assert steepness_said({"spec": {"loss": name}}) >= 0.5
+
+
+@pytest.mark.parametrize("said", [7, {"name": "steep"}, {"name": "pinball", "quantile": 2.0}, []])
+def test_a_loss_that_is_none_is_told_in_one_line(said: object) -> None:
+    with pytest.raises(InvalidInputError, match="the document is not that of a version"):
+        verify_version(*of_loss(1.0, said), None)
 
 
 def test_a_version_that_names_a_site_twice_is_no_certificates() -> None:
