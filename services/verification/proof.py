@@ -14,7 +14,16 @@ from services.verification.certificate_file import CertificateFile, Head
 from services.verification.charges import REACH, reach_around
 from services.verification.enclosures import Floats, sums
 from services.verification.planes import weights_of
-from services.verification.stated import ball_of, ball_said, has_intercept, noise_of, noise_said, steepness_said
+from services.verification.stated import (
+    ball_of,
+    ball_said,
+    counts_norm,
+    has_intercept,
+    may_count_norm,
+    noise_of,
+    noise_said,
+    steepness_said,
+)
 
 ACCURACY = 1e-9
 """Relative to the upper bound: to this the figures of a run, worked out in float64, are those that are proven."""
@@ -211,6 +220,7 @@ def belongs(certificate: CertificateFile, document: Mapping[str, Any]) -> None:
         "relative gap": (certificate.gap, float(document["certified_gap"])),
         "transport norm": (certificate.transport_norm, document["spec"]["transport_norm"]),
         "constant of the loss": (certificate.lipschitz, steepness_said(document)),
+        "features' support": (counts_norm(certificate) and not may_count_norm(document), False),
         "noise": (noise_of(certificate), noise_said(document)),
         "intercept": (certificate.fit_intercept, has_intercept(document)),
         "ball over the sites": (ball_of(certificate), ball_said(document)),

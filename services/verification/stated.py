@@ -32,6 +32,16 @@ def steepness_said(document: Mapping[str, Any]) -> float:
     return float(min(LossSpec.model_validate("hinge" if said is None else said).loss.lipschitz, STEEPEST))
 
 
+def counts_norm(certificate: CertificateFile) -> bool:
+    """Whether a cut counts the norm of the weights, and with it bounds the risk of its site by it everywhere."""
+    return any(bool((head.norm_weight > 0).any()) for head in certificate.heads)
+
+
+def may_count_norm(document: Mapping[str, Any]) -> bool:
+    """Whether cuts of a version may: in a box or a polytope no row can be moved for ever, and none does."""
+    return bool(document["spec"].get("support", "unbounded") == "unbounded")
+
+
 def ball_of(certificate: CertificateFile) -> tuple[str, float]:
     """Norm and radius of the ball over the sites of which a certificate proves its bounds."""
     return _ball(certificate.mixture_norm, certificate.mixture_radius)

@@ -13,12 +13,12 @@ from models.methods.catalogue import METHODS
 from services.contracts.errors import InvalidInputError
 from services.contracts.wire.codec import digest
 from services.verification.bounds import lower_bound
-from services.verification.certificate_file import write_certificate
+from services.verification.certificate_file import read_certificate, write_certificate
 from services.verification.planes import weights_of
 from services.verification.proof import NotProvenError, RefutedError
-from services.verification.stated import OF_THE_WORST_SITE, has_intercept, steepness_said
+from services.verification.stated import OF_THE_WORST_SITE, counts_norm, has_intercept, steepness_said
 from services.verification.version import verify_version
-from tests.services.verification.drawn import RUN
+from tests.services.verification.drawn import RUN, trained_certificate
 from tests.services.verification.test_hostile_certificates import told
 
 
@@ -107,6 +107,28 @@ def test_what_is_proven_of_a_steeper_loss_is_not(lipschitz: float, said: object)
 def test_a_cut_that_counts_the_norm_more_than_the_versions_loss_lets_it_is_refuted() -> None:
     with pytest.raises(RefutedError, match="counts the norm more than the radius of the site allows"):
         verify_version(*of_loss(1.0, None), None)
+
+
+@pytest.mark.parametrize("support", ["sensor_ranges", {"rows": [], "bounds": []}])
+def test_cuts_along_the_norm_are_none_of_a_version_whose_features_are_bounded(support: object) -> None:
+    """There the risk is not at least the radius times the norm: a row can be moved to the end of its range alone."""
+    document, data = of_loss(3.0, "hinge")
+    certificate = replace(read_certificate(data), lipschitz=1.0, radii=np.array([0.3]))
+    data = write_certificate(certificate)
+    document |= {
+        "certificate_sha256": digest(data), "sites": [{"site_id": "plant-0", "weight": 1.0, "radius": 0.3}],
+    }
+    assert verify_version(document, data, None)[1].lower == pytest.approx(0.1)
+    document["spec"] = document["spec"] | {"support": support}
+    with pytest.raises(NotProvenError, match="not this version's: its features' support differ"):
+        verify_version(document, data, None)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "pinball"])
+@pytest.mark.parametrize("more", [{"method": "level-bundle"}, {"method": "cohort-bundle", "cohort_size": 3}])
+def test_a_run_on_sensor_ranges_has_no_cut_along_the_norm(loss: str, more: dict[str, Any]) -> None:
+    assert not counts_norm(trained_certificate(box=True, loss=loss, n_sites=6, radius=0.05, **more))
+    assert counts_norm(trained_certificate(loss=loss, n_sites=6, radius=0.05, **more))
 
 
 @pytest.mark.parametrize(("name", "more", "constant"), [
