@@ -123,6 +123,6 @@ def _read(account: Callable[[], tuple[dict[str, Any], list[str]]], figure: str) 
         figures, lines = account()
     except BallastError as error:
         return {figure: None, "told": [], "trouble": str(error)}
-    except (ValueError, TypeError, IndexError, OSError, sqlite3.Error):  # a damaged record fails wherever it is read
+    except (ValueError, TypeError, LookupError, ArithmeticError, OSError, sqlite3.Error):  # a damaged record fails wherever it is read
         return {figure: None, "told": [], "trouble": f"the record is damaged: no {figure} can be read from it"}
     return {**figures, "told": lines, "trouble": None}
