@@ -43,6 +43,8 @@ async def test_a_connected_agent_is_well_until_its_note_is_old(settings: Any) ->
         check_alive(settings, written.st_mtime + STALE_SECONDS + 1)
     with pytest.raises(UnavailableError, match="last connected before the clock was put back"):
         check_alive(settings, written.st_mtime - 86_400)
+    with pytest.raises(UnavailableError, match="before the clock was put back"):
+        check_alive(settings, written.st_mtime - STALE_SECONDS - 1)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES])

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from models.methods.catalogue import METHODS
 from services.contracts.problems.training_spec import TrainingSpec
 from services.contracts.wire.messages import Kind, Task
 from services.site_agent.rules.policy import REASONS, Refusal, SitePolicy
@@ -114,7 +115,9 @@ def test_the_default_policy_is_what_its_text_says(path: Path) -> None:
     path.write_text(default_policy_text(("pump",), own_scores=True, seen_alone=True))
     assert (SitePolicy.from_toml(path).reveal, SitePolicy.from_toml(path).own_scores) == (("sums", "each site"), True)
     assert (policy.min_samples, policy.max_rounds_per_run) == (20, None)
-    assert "level-bundle" in policy.methods
+    assert set(policy.methods) == set(METHODS), "each of them, for the plant to strike out"
+    path.write_text(default_policy_text(("pump",), methods=("fedavg",)))
+    assert SitePolicy.from_toml(path).methods == ("fedavg",)
 
 
 @pytest.mark.parametrize("asked", [(), ("own_scores",), ("seen_alone",), ("figures",)])
