@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args
 
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 
 class TrueNumbers(BaseModel):
@@ -14,20 +16,26 @@ class TrueNumbers(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _no_truth_for_a_number(cls, told: Any) -> Any:
-        """What is ``told`` as it is; ``ValueError`` where it has true or false in place of a number."""
-        for name, value in told.items() if isinstance(told, dict) else ():
-            if not isinstance(value, bool | dict | list | tuple) or name not in _numbers(cls):
-                continue
-            inside = value.items() if isinstance(value, dict) else ((None, each) for each in _listed(value))
-            for key, each in inside:
-                if isinstance(each, bool):
-                    place = name if key is None else f"{name}.{key}"
-                    raise ValueError(f"{place} must be a number, and {str(each).lower()} is none")
+        """What is ``told`` as it is; ``ValidationError``, at its place, where it has truth in place of a number."""
+        found = [
+            InitErrorDetails(type=PydanticCustomError("no_number", "must be a number"), loc=place, input=each)
+            for name, value in (told.items() if isinstance(told, dict) else ()) if name in _numbers(cls)
+            for place, each in _inside(name, value) if isinstance(each, bool)
+        ]
+        if found:
+            raise ValidationError.from_exception_data(cls.__name__, found)
         return told
 
 
-def _listed(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+def _inside(name: str, value: Any) -> Iterator[tuple[tuple[int | str, ...], Any]]:
+    """What a field was given, with its place: each of a list or a table by itself."""
+    if isinstance(value, dict):
+        yield from (((name, str(key)), each) for key, each in value.items())
+    elif isinstance(value, list | tuple):
+        if bool in set(map(type, value)):  # of long lists a look at the types is quicker
+            yield from (((name, number), each) for number, each in enumerate(value))
+    else:
+        yield (name,), value
 
 
 @cache
