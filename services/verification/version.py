@@ -10,7 +10,7 @@ from services.contracts.keys.key_chain import KeyStatement
 from services.contracts.keys.signed_documents import check_signature
 from services.contracts.wire.codec import digest
 from services.verification.certificate_file import CertificateFile, read_certificate
-from services.verification.proof import NotProvenError, Proof, belongs, verify
+from services.verification.proof import ACCURACY, NotProvenError, Proof, belongs, verify
 
 CERTIFICATE = "certificate.npz"
 """Name of the file beside a version's document."""
@@ -60,6 +60,10 @@ def verify_version(
     name = f"{document.get('name')} version {document.get('version')}".removesuffix(" version ")
     coupled = document.get("coupling") is not None
     lines = [f"{name}, run {certificate.run_id}", *proof_lines(proof, coupled=coupled)]
+    objective = float(document["objective"])
+    if objective > proof.upper * (1.0 + 2.0 * ACCURACY):
+        whose = f"{document.get('objective_name') or 'objective'}, of these weights {objective:.9g}"
+        lines.append(f"not checked: what the version's method minimised ({whose}): it bounds the risk that is proven")
     if coupled:
         lines.append("checked: the version's planes are those of the certificate, coupled as the version says")
     if key is None:
