@@ -11,6 +11,7 @@ from api.backend.replaced_keys import replace_key
 from api.backend.wiring import Backend
 from api.cli.common import add_action, add_actions, add_reason, print_list, run_action, tell
 from services.contracts.errors import BallastError
+from services.contracts.plain_words import counted
 from services.identity.service_keys import MEANINGS, WEBHOOKS, fingerprint, read_key
 
 run = run_action
@@ -62,6 +63,6 @@ def _replace(backend: Backend, args: argparse.Namespace) -> None:
     is_other = before is None or before.fingerprint != made
     signed = len(backend.store.webhooks.list_webhooks()) if args.name == WEBHOOKS and is_other else 0
     if signed:
-        said.append(f"{signed} webhooks have other secrets now: remove them and add them anew")
+        said.append(f"{counted(signed, 'webhook')} with another secret now: to be removed and added anew")
     value = {"name": args.name, "fingerprint": made, "webhooks_to_add_anew": signed}
     tell(args, value, *said)

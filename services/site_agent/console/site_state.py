@@ -20,7 +20,7 @@ from services.site_agent.settings import SiteSettings
 
 DRIFT_SECONDS = 60.0
 """For so long a drift is shown as it was found: finding it reads the plant's data."""
-_DAMAGED = (ValueError, TypeError, LookupError, ArithmeticError, OSError, sqlite3.Error)
+_DAMAGED = (ValueError, TypeError, LookupError, OSError, sqlite3.Error)
 """A damaged record fails wherever it is read."""
 
 

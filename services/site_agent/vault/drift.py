@@ -51,6 +51,14 @@ class FirstRows:
     shares: FloatArray
 
 
+def _first_rows(began: str, rows: int, shares: bytes) -> FirstRows:
+    """What is kept, as it was read; ``ValueError`` or ``TypeError`` for what no join has written, as no shares."""
+    found = np.frombuffer(shares).reshape(-1, BINS)
+    if not (isinstance(began, str) and rows >= 1 and found.size and (found >= 0).all() and (found <= 1).all()):
+        raise ValueError("no join wrote this")
+    return FirstRows(began, rows, found)
+
+
 def shares_below(features: FloatArray) -> FloatArray:
     """F (P, BINS) of features (N, P) in [0, 1]: the share of rows at or below the upper edge of each part."""
     edges = np.arange(1, BINS + 1) / BINS
@@ -101,7 +109,11 @@ class DriftRecord:
             ).fetchone()
         except sqlite3.Error as error:
             raise self._error(error) from None
-        return None if found is None else FirstRows(found[0], found[1], np.frombuffer(found[2]).reshape(-1, BINS))
+        try:
+            return None if found is None else _first_rows(*found)
+        except (TypeError, ValueError):
+            why = "it is damaged: no drift can be read from it; `ballast-site drift --from-now` begins anew"
+            raise self._error(why) from None
 
     def begin(self, sensors: str, features: FloatArray, former: str = "", *, anew: bool = False) -> FirstRows:
         """What later rows are held against: these rows where there are none yet, or all is to begin ``anew``."""
@@ -125,7 +137,7 @@ class DriftRecord:
         """Let go of the file."""
         closed(self._base)
 
-    def _error(self, error: Exception) -> ExposureRecordError:
+    def _error(self, error: Exception | str) -> ExposureRecordError:
         return ExposureRecordError(f"the record of the first rows, {self._path or 'in memory'}, fails: {error}")
 
 

@@ -81,7 +81,7 @@ def test_a_record_whose_numbers_were_changed_is_a_notice(answered: Any, seen: Re
         base.execute("UPDATE sketch SET numbers = x'010203'")
         base.execute("UPDATE first_rows SET shares = x'01'")
     base.close()
-    assert "the record is damaged" in seen.text("/exposure") and "the record is damaged" in seen.text("/drift")
+    assert "the record is damaged" in seen.text("/exposure") and "it is damaged: no drift" in seen.text("/drift")
 
 
 def test_first_rows_that_are_said_to_be_none_are_a_notice(answered: Any, seen: Reader) -> None:
@@ -92,6 +92,6 @@ def test_first_rows_that_are_said_to_be_none_are_a_notice(answered: Any, seen: R
         base.execute("UPDATE first_rows SET rows = 0")
     base.close()
     for page in ("/", "/drift"):
-        assert "the record is damaged: no drift can be read from it" in seen.text(page)
+        assert "it is damaged: no drift can be read from it" in seen.text(page)
     (found,) = (each for each in seen.json("/overview.json")["attention"] if each["page"] == "/drift")
     assert (found["kind"], found["what"]) == ("warn", "The data cannot be read")

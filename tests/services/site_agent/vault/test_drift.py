@@ -95,6 +95,29 @@ def test_later_rows_are_held_against_the_first_and_anew_where_that_is_said(tmp_p
     record.close()
 
 
+@pytest.mark.parametrize(("rows", "shares"), [
+    (0, np.ones(BINS).tobytes()), (-3, np.ones(BINS).tobytes()), (9, b"no shares"), (9, b""),
+    (9, np.ones(BINS + 1).tobytes()), (9, np.full(BINS, np.nan).tobytes()), (9, np.full(BINS, 1.5).tobytes()),
+    ("nine", np.ones(BINS).tobytes()), (9, None),
+])
+def test_a_damaged_record_is_said_in_one_line_and_begun_anew_where_that_is_asked(
+    tmp_path: Path, rows: Any, shares: Any
+) -> None:
+    path, features = tmp_path / "exposure.sqlite", np.random.default_rng(1).uniform(size=(30, 1))
+    with closing(DriftRecord(path)) as record:
+        record.begin("sensors", features)
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute("DROP TABLE first_rows")
+        base.execute("CREATE TABLE first_rows (contract TEXT PRIMARY KEY, began TEXT, rows, shares)")
+        base.execute("INSERT INTO first_rows VALUES ('sensors', '2026-01-01', ?, ?)", (rows, shares))
+    with closing(DriftRecord(path)) as record:
+        for ask in (record.first, lambda sensors: record.begin(sensors, features)):
+            with pytest.raises(ExposureRecordError, match=r"first rows, .*sqlite, fails: it is damaged.*--from-now"):
+                ask("sensors")
+        assert drift(record.begin("sensors", features, anew=True), features) == 0.0
+        assert record.first("sensors") is not None
+
+
 def test_a_record_that_fails_is_said_in_one_line_and_begins_nothing_anew(tmp_path: Path) -> None:
     path = tmp_path / "exposure.sqlite"
     record = DriftRecord(path)
