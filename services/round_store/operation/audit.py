@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, true, update
 from sqlalchemy.orm import Session
 
 from services.contracts.access.identity import Role
-from services.contracts.errors import UnavailableError
+from services.contracts.errors import ConflictError, UnavailableError
 from services.contracts.history.audit import GENESIS, AuditEvent, ChainReport
 from services.contracts.time_span import check_order
 from services.round_store.database.documents import metadata, sentence
@@ -85,7 +85,7 @@ class AuditRepository(Repository):
     ) -> list[AuditEvent]:
         """Events, newest first; of one actor, action, target or time, or numbered below ``before``, where given.
 
-        ``InvalidInputError`` where ``until`` comes before ``since``.
+        ``InvalidInputError`` where ``until`` comes before ``since``, ``ConflictError`` where one cannot be read.
         """
         check_order(since, until)
         wanted = narrowed(
@@ -99,7 +99,13 @@ class AuditRepository(Repository):
         if until is not None:
             wanted = wanted.where(AuditEventRow.at < until)
         with self._scope.read() as session:
-            return [AuditEvent.of_record(row) for row in session.scalars(page(wanted, limit, offset))]
+            try:
+                return [AuditEvent.of_record(row) for row in session.scalars(page(wanted, limit, offset))]
+            except (ValueError, RecursionError):  # a column is no JSON, or no time
+                raise ConflictError(
+                    "one of these events was changed and cannot be read any more: `ballast audit verify` says which",
+                    code="unreadable_event",
+                ) from None
 
     def verify_chain(self) -> ChainReport:
         """Check every event against its hash and its predecessor, and the end against the head.

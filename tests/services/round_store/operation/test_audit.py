@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from migrations.run import upgrade
 from services.contracts.access.identity import Role
+from services.contracts.errors import ConflictError
 from services.contracts.history.audit import GENESIS
 from services.round_store.store import RoundStore
 
@@ -131,6 +132,9 @@ def test_an_event_that_cannot_be_read_shows(tmp_path: Path, column: str, value: 
     head = [GENESIS, *(each.hash for each in store.audit.list_events()[::-1])][number - 1]
     meddle(store, f"UPDATE audit_events SET {column} = '{value}' WHERE number = {number}")
     report = store.audit.verify_chain()
+    with pytest.raises(ConflictError, match="one of these events was changed.*`ballast audit verify` says which"):
+        store.audit.list_events()
+    assert [each.number for each in store.audit.list_events(before=number)] == [*range(number - 1, 0, -1)]
     store.close()
     assert report.problem == f"event {number} was changed: it cannot be read any more"
     assert (report.ok, report.events, report.head) == (False, number - 1, head)
