@@ -198,6 +198,7 @@ def test_settings_that_go_before_they_are_read_are_judged_by_their_mode(tmp_path
 def test_secrets_behind_a_link_are_looked_at(tmp_path: Path) -> None:
     (tmp_path / "mounted").mkdir()
     (tmp_path / "mounted/prefect").write_text("hush")
+    (tmp_path / "mounted/prefect").chmod(0o644)  # whatever this process lets others do
     (tmp_path / "home").mkdir(mode=0o700)
     (tmp_path / "home/secrets").symlink_to(tmp_path / "mounted")
     found = facts.secrets(Settings.load(tmp_path / "home", {}))
