@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from cryptography import x509
@@ -35,9 +36,9 @@ def ports(settings: Settings) -> Iterator[Finding]:
     """Each port that `ballast up` would take."""
     home = settings.home
     at = settings.api.url
-    yield (api := _port(home, "the API", settings.api.host, settings.api.port,
-                        lambda: answers(f"{at}/healthz", b'"version"')))
-    if api.state == "ok" and answers(f"{at}/healthz", b'"version"') and not answers(f"{at}/readyz", b'"ready":true'):
+    serves_api = cache(lambda: answers(f"{at}/healthz", b'"version"'))
+    yield (api := _port(home, "the API", settings.api.host, settings.api.port, serves_api))
+    if api.state == "ok" and serves_api() and not answers(f"{at}/readyz", b'"ready":true'):
         yield Finding(check="API", state="warn", said="answers, and is not ready", todo=f"{at}/readyz says why")
     if not settings.nats.servers:
         files = BusFiles(settings.bus_folder)

@@ -17,9 +17,10 @@ class TrueNumbers(BaseModel):
     @classmethod
     def _no_truth_for_a_number(cls, told: Any) -> Any:
         """What is ``told`` as it is; ``ValidationError``, at its place, where it has truth in place of a number."""
+        numbers = _numbers(cls)
         found = [
             InitErrorDetails(type=PydanticCustomError("no_number", "must be a number"), loc=place, input=each)
-            for name, value in (told.items() if isinstance(told, dict) else ()) if name in _numbers(cls)
+            for name, value in (told.items() if isinstance(told, dict) else ()) if name in numbers
             for place, each in _inside(name, value) if isinstance(each, bool)
         ]
         if found:

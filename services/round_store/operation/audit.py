@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -115,27 +116,38 @@ class AuditRepository(Repository):
         """
         with self._scope.read() as session:
             head = audit_head(session)
-            number, previous, problem, at_once = 0, GENESIS, "", _AT_ONCE
-            while at_once and not problem:
-                later = AuditEventRow.number > number if number else true()
-                wanted = select(AuditEventRow).where(later).order_by(AuditEventRow.number)
-                try:
-                    with session.scalars(wanted.execution_options(yield_per=at_once)) as rows:
-                        for row in rows:
-                            if problem := _problem(row, number + 1, previous):
-                                break
-                            number, previous = row.number, row.hash
-                    at_once = 0
-                except (ValueError, RecursionError):  # a column is no JSON, or no time: one by one then
-                    if at_once == 1:
-                        problem = f"event {number + 1} was changed: it cannot be read any more"
-                    at_once = 1
+            number, previous, problem = 0, GENESIS, ""
+            try:
+                for row in _in_order(session):
+                    if problem := _problem(row, number + 1, previous):
+                        break
+                    number, previous = row.number, row.hash
+            except (ValueError, RecursionError):
+                problem = f"event {number + 1} was changed: it cannot be read any more"
             if problem:
                 return ChainReport(ok=False, events=number, head=previous, problem=problem)
             if (head.number, head.hash) != (number, previous):
                 problem = f"the trail ends with event {number}, but {head.number} were written"
                 return ChainReport(ok=False, events=number, head=previous, problem=problem)
             return ChainReport(ok=True, events=number, head=previous)
+
+
+def _in_order(session: Session) -> Iterator[AuditEventRow]:
+    """Events by their numbers, many read at once; ``ValueError`` or ``RecursionError`` at one that cannot be read."""
+    number, at_once = 0, _AT_ONCE
+    while True:
+        later = AuditEventRow.number > number if number else true()
+        wanted = select(AuditEventRow).where(later).order_by(AuditEventRow.number)
+        try:
+            with session.scalars(wanted.execution_options(yield_per=at_once)) as rows:
+                for row in rows:
+                    yield row
+                    number = row.number
+            return
+        except (ValueError, RecursionError):  # a column is no JSON, or no time: one by one then
+            if at_once == 1:
+                raise
+            at_once = 1
 
 
 def _problem(row: AuditEventRow, number: int, previous: str) -> str:

@@ -20,8 +20,6 @@ from services.site_agent.settings import SiteSettings
 
 DRIFT_SECONDS = 60.0
 """For so long a drift is shown as it was found: finding it reads the plant's data."""
-_DAMAGED = (ValueError, TypeError, LookupError, OSError, sqlite3.Error)
-"""A damaged record fails wherever it is read."""
 
 
 class SiteState:
@@ -125,6 +123,6 @@ def _read(account: Callable[[], tuple[dict[str, Any], list[str]]], figure: str) 
         figures, lines = account()
     except BallastError as error:
         return {figure: None, "told": [], "trouble": str(error)}
-    except _DAMAGED:
+    except (ValueError, TypeError, LookupError, OSError, sqlite3.Error):  # a damaged record fails wherever it is read
         return {figure: None, "told": [], "trouble": f"the record is damaged: no {figure} can be read from it"}
     return {**figures, "told": lines, "trouble": None}
